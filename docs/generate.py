@@ -29,6 +29,7 @@ from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import EARLIEST, parse_instant
 from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.id_groups import Group, digest_of
+from tap_audit_events.extraction.run_state import to_run_state
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tap_audit_events.sandbox import generate
 from tap_audit_events.service.retries import MAX_BACKOFF_SECONDS
@@ -141,7 +142,10 @@ def state_table() -> str:
         bookmark_at = parse_instant("2026-01-31T08:00:00.123Z")
         groups = [Group(bookmark_at, digest_of(each)) for each in ids]
         watermark = Watermark(bookmark_at, groups, covered_from=EARLIEST)
-        bookmark = to_bookmark(watermark, organization_id=str(uuid.UUID(int=0)), action_types=[])
+        bookmark = to_bookmark(
+            to_run_state(watermark, organization_id=str(uuid.UUID(int=0)), action_types=[]),
+            str(uuid.UUID(int=0)),
+        )
         state = StateMessage(value={"bookmarks": {"audit_events": bookmark}})
         size = len(MessageWriter().format_message(state))
         rows.append(f"| {count:,} | {size / 1000:,.1f} kB |")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tap_audit_events.config.input_files import check_serializable, malformed
-from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import redact_json
 from tap_audit_events.events.stream_names import STREAM
-from tap_audit_events.extraction.run_state import to_run_state
-from tap_audit_events.extraction.watermark import Watermark
 
 _DIGESTS: Final = "ids"
 """Key of the digests, which are not redacted, even if they look like a part of the token."""
@@ -36,11 +33,8 @@ def stream_state_in(document: Any) -> dict[str, Any]:
     return states[0] if states else {}
 
 
-def state_of(watermark: Watermark, settings: Settings) -> dict[str, Any]:
-    """The state of an organization for the next run, without secrets."""
-    state = to_run_state(
-        watermark, organization_id=settings.organization_id, action_types=settings.action_types
-    )
+def without_secrets(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of an organization, with each secret masked."""
     return {
         name: value if name == _DIGESTS else redact_json(value) for name, value in state.items()
     }

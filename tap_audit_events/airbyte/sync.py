@@ -8,15 +8,13 @@ from logging import Logger
 from typing import Any
 
 from tap_audit_events.airbyte.messages import MessageWriter, stream_status
-from tap_audit_events.airbyte.state import state_of
+from tap_audit_events.airbyte.state import without_secrets
 from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reporting.summary import Report
-from tap_audit_events.run.organization import OrganizationRun
-from tap_audit_events.run.organizations_plan import Stage
-from tap_audit_events.run.run import Reader
+from tap_audit_events.run.new_events import NewEvents
+from tap_audit_events.run.organization import Organization
+from tap_audit_events.run.run import Run
 from tap_audit_events.run.runtime import Runtime
 
 
@@ -37,7 +35,7 @@ class Sync:
         self._logger = logger
         self._is_running = False
         self._records = 0
-        self._changed: dict[str, OrganizationRun] = {}
+        self._changed: dict[str, Organization] = {}
         self._new_states: dict[str, dict[str, Any]] = {}
 
     def run(self, state: dict[str, Any]) -> None:
@@ -64,64 +62,46 @@ class Sync:
         self._write_status("COMPLETE")
 
     def _read(self, state: dict[str, Any]) -> None:
-        def watermark_of(settings: Settings, logger: Logger) -> Watermark:
-            return self._states.watermark(settings, now=self._runtime.now(), logger=logger)
-
         self._states = RunStates(state, as_list=bool(self._settings.organizations))
-        reader = Reader(self._settings, watermark_of, runtime=self._runtime, logger=self._logger)
+        run = Run(
+            self._settings,
+            self._states.of_all(self._settings),
+            runtime=self._runtime,
+            logger=self._logger,
+        )
+        report = Report(
+            run, self._settings, logger=self._logger, now=self._runtime.now, keeps_bookmark=True
+        )
         try:
-            self._write_pages(reader)
-        finally:  # after an `OutputError`, this raises it again
-            self._write_state()
-
-    def _write_pages(self, reader: Reader) -> None:
-        now = self._runtime.now
-        report = Report(reader, self._settings, logger=self._logger, now=now, keeps_bookmark=True)
-
-        def idle() -> None:
-            report.tick()
-            if self._writer.record_count and self._writer.state_is_old:
-                self._write_state()
-
-        try:
-            with closing(reader.pages(idle)) as runs:
-                for run in runs:
-                    self._changed[run.settings.organization_id] = run
-                    self._handle(run, report)
+            with closing(run.pages()) as pages:
+                for page in pages:
+                    if page is not None:
+                        self._changed[page.organization.organization_id] = page.organization
+                        with page:
+                            self._write_records(page)
+                    report.page(page)
+                    if self._writer.record_count and self._writer.state_is_due:
+                        self._write_state()
             report.done(records=self._records, left_out=0)
         finally:
             report.close()
-        reader.check_errors()
+            self._write_state()  # after an `OutputError`, this raises it again
+        run.check_errors()
 
-    def _handle(self, run: OrganizationRun, report: Report) -> None:
-        """Handle the stage that an organization has reached: see `Stage`."""
-        if run.stage is Stage.OPENED:
-            report.opened(run)
-        elif run.stage is Stage.ENDED:
-            report.ended(run)
-        else:
-            run.write_page(self._write_page)
-            report.page(run)
-            if self._writer.state_is_due:
-                self._write_state()
-
-    def _write_page(self, delivery: Delivery) -> None:
+    def _write_records(self, page: NewEvents) -> None:
         now = self._runtime.now()
-        if not self._is_running:
+        if not page.is_last and not self._is_running:
             self._write_status("RUNNING")
             self._is_running = True
-        self._writer.write_records(delivery.record_texts(), milliseconds_at(now))
-        delivery.all_written()
-        self._records += len(delivery.texts())
+        self._writer.write_records(page.record_texts(), milliseconds_at(now))
+        self._records += len(page.texts)
 
     def _write_state(self) -> None:
-        """Write STATE for the records written so far; none if the given state could not be used."""
-        for name, run in self._changed.items():
-            known = {} if run.has_read else self._states.of(name)
-            self._new_states[name] = known or state_of(run.delivery.watermark, run.settings)
+        """Write STATE for the records written so far."""
+        for name, organization in self._changed.items():
+            self._new_states[name] = without_secrets(organization.state())
         self._changed.clear()
-        if self._new_states:
-            self._writer.write_state(self._states.with_changed(self._new_states))
+        self._writer.write_state(self._states.with_changed(self._new_states))
 
     def _write_status(self, status: str) -> None:
         self._writer.write(stream_status(status, milliseconds_at(self._runtime.now())))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import date
-from logging import Logger
 from typing import TYPE_CHECKING, Any, Final
 
 from tap_audit_events.api.event_page import EventPage
@@ -23,9 +22,7 @@ from tap_audit_events.config.unknown_settings import OF_THE_TAP, warnings_of_tap
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.extraction.run_state import from_run_state
-from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.run.organizations_plan import Stage
-from tap_audit_events.run.run import Reader
+from tap_audit_events.run.run import Run
 from tap_audit_events.run.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -230,31 +227,27 @@ def _instant(name: str, validate: Callable[[Any], Instant], value: date | str) -
 def _pages(
     settings: Settings, states: RunStates, runtime: Runtime
 ) -> Generator[EventPage, None, None]:
-    def watermark_of(each: Settings, logger: Logger) -> Watermark:
-        return states.watermark(each, now=runtime.now(), logger=logger)
-
-    reader = Reader(settings, watermark_of, runtime=runtime, logger=_logger)
-    page_states = PageStates(states, settings.action_types)
-    with closing(reader.pages()) as runs:
-        for run in runs:
-            delivery, organization_id = run.delivery, run.settings.organization_id
-            if run.stage is Stage.ENDED and run.has_read:
-                page_states.change(organization_id, delivery.watermark).of_organization()
-            texts, instants = delivery.texts(), delivery.instants()
-            bookmark = delivery.watermark.bookmark
-            delivery.all_written()
-            delivery.commit()
-            if texts or delivery.watermark.bookmark != bookmark:
-                state = page_states.change(organization_id, delivery.watermark.snapshot())
+    run = Run(settings, states.of_all(settings), runtime=runtime, logger=_logger)
+    page_states = PageStates(states)
+    with closing(run.pages()) as pages:
+        for page in filter(None, pages):
+            organization = page.organization
+            bookmark = organization.bookmark
+            with page:
+                pass  # whoever gets the page keeps the state only after the events are stored
+            if page.is_last and organization.has_read:
+                page_states.change(organization.organization_id, organization.state)
+            elif page.texts or organization.bookmark != bookmark:
+                state = page_states.change(organization.organization_id, organization.snapshot())
                 yield EventPage(
-                    texts,
-                    instants,
-                    organization_id=organization_id,
-                    shape=run.settings.record_shape,
+                    page.texts,
+                    page.instants,
+                    organization_id=organization.organization_id,
+                    shape=organization.settings.record_shape,
                     state=state.of_run,
                     organization_state=state.of_organization,
                 )
-    reader.check_errors()
+    run.check_errors()
 
 
 def _batches(pages: PageIterator) -> Generator[pa.RecordBatch, None, None]:

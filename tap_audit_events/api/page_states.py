@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tap_audit_events.api.run_states import RunStates
-from tap_audit_events.extraction.run_state import to_run_state
-from tap_audit_events.extraction.watermark import Watermark
 
 
 class PageStates:
@@ -19,19 +17,17 @@ class PageStates:
 
     Args:
         states: the states before the run.
-        action_types: the setting.
     """
 
-    def __init__(self, states: RunStates, action_types: Sequence[str]) -> None:
+    def __init__(self, states: RunStates) -> None:
         self._states = states
-        self._action_types = action_types
         self._newest: dict[str, _OneState] = {}
         self._base: Mapping[str, _OneState] = {}
         self._since_base: list[_OneState] = []
 
-    def change(self, organization_id: str, watermark: Watermark) -> PageState:
-        """The state after an organization has reached a watermark, which stays as it is."""
-        state = _OneState(organization_id, watermark, self._action_types)
+    def change(self, organization_id: str, make: Callable[[], Mapping[str, Any]]) -> PageState:
+        """The state after an organization's own has become what `make` returns, now or later."""
+        state = _OneState(organization_id, make)
         self._newest[organization_id] = state
         self._since_base.append(state)
         if len(self._since_base) > len(self._newest):  # so that each page pays for one entry
@@ -42,24 +38,17 @@ class PageStates:
 class _OneState:
     """The state of one organization. It becomes JSON, which is smaller, when it is first used."""
 
-    def __init__(
-        self, organization_id: str, watermark: Watermark, action_types: Sequence[str]
-    ) -> None:
+    def __init__(self, organization_id: str, make: Callable[[], Mapping[str, Any]]) -> None:
         self.organization_id = organization_id
-        self._watermark: Watermark | None = watermark
-        self._action_types = action_types
+        self._make: Callable[[], Mapping[str, Any]] | None = make
         self._json: dict[str, Any] = {}
 
     @property
     def json(self) -> dict[str, Any]:
-        watermark = self._watermark  # another thread may be here too
-        if watermark is not None:
-            self._json = to_run_state(
-                watermark,
-                organization_id=self.organization_id,
-                action_types=self._action_types,
-            )
-            self._watermark = None
+        make = self._make  # another thread may be here too
+        if make is not None:
+            self._json = dict(make())
+            self._make = None
         return self._json
 
 

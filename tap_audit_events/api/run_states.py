@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from logging import Logger
 from typing import Any, Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.extraction.run_state import from_run_state, is_run_state, unusable
-from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.reporting.start_warnings import warn_of_gaps
+from tap_audit_events.extraction.run_state import is_run_state, unusable
 
 _ORGANIZATIONS: Final = "organizations"
 
@@ -47,24 +43,13 @@ class RunStates:
         """
         return self._states.get(organization_id.lower(), self._only)
 
-    def watermark(self, settings: Settings, *, now: datetime, logger: Logger) -> Watermark:
-        """The watermark of an organization, from its state; logs the warnings of `warn_of_gaps`.
+    def of_all(self, settings: Settings) -> dict[str, Mapping[str, Any]]:
+        """The state of each organization of a run."""
+        return {each.organization_id: self.of(each.organization_id) for each in settings.each()}
 
-        Raises:
-            SettingsError: its state cannot be used, or belongs to another organization.
-        """
-        state = self.of(settings.organization_id)
-        watermark = from_run_state(
-            state,
-            organization_id=settings.organization_id,
-            lookback_seconds=settings.lookback_seconds,
-        )
-        warn_of_gaps(watermark, state, settings, now=now, logger=logger)
-        return watermark
-
-    def with_changed(self, changed: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    def with_changed(self, changed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """The state of the run, with the new states of organizations that it reads."""
-        new = {name.lower(): state for name, state in changed.items() if state}
+        new = {name.lower(): dict(state) for name, state in changed.items() if state}
         states = list({**self._states, **new}.values())
         if self._as_list or len(states) > 1:
             return {_ORGANIZATIONS: states}

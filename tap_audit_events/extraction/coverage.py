@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ import msgspec
 
 from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant, text_of
+from tap_audit_events.extraction.watermark import Watermark
 
 _Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
@@ -101,9 +102,29 @@ def digest_number(event_id: str, text: JsonText) -> int:
     return int.from_bytes(sha256(event_id.encode() + b"\0" + text).digest())
 
 
-def start_of_chain(
-    bookmark: Instant | None, range_start: Instant | None, action_types: list[str]
+def continued_chain(
+    chain: Coverage | None,
+    *,
+    range_start: Instant | None,
+    action_types: Collection[str],
+    watermark: Watermark,
+    read_until: Instant,
 ) -> Coverage:
-    """A new chain, which starts at the bookmark or the start of the range, whichever is later."""
-    start = max(bookmark or EARLIEST, range_start or EARLIEST)
-    return Coverage(text_of(start), action_types)
+    """The chain of earlier runs, if it fits the range of this run; otherwise a new one.
+
+    A new chain starts at the bookmark or the start of the range, whichever is later.
+
+    Args:
+        chain: that of earlier runs, None if there is none.
+        range_start: the start of the range that this run reads.
+        action_types: those of this run.
+        watermark: what earlier runs delivered.
+        read_until: the bookmark that the last run left, `EARLIEST` if there is none.
+    """
+    if chain is not None:
+        is_adjacent = range_start is None or range_start <= max(chain.start, read_until)
+        is_covered = (watermark.covered_from or EARLIEST) <= chain.start
+        if is_adjacent and is_covered and set(chain.action_types) == set(action_types):
+            return chain
+    start = max(watermark.bookmark or EARLIEST, range_start or EARLIEST)
+    return Coverage(text_of(start), list(action_types))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 from tap_audit_events.errors.exceptions import sanitize, service_error
-from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import EARLIEST, LATEST, NEVER, Instant, seconds_between
 from tap_audit_events.events.page import Page
-from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.planning.window_reader import ReadPage
@@ -20,15 +18,13 @@ MAX_EXPECTED: Final = 10_000
 a few."""
 
 _Item = TypeVar("_Item")
-_NO_PAGE = ReadPage(Window(None, LATEST), Page(), in_order=True, completes_window=False)
-_AS_SENT = RecordShape()
 
 
 class Delivery:
-    """Drops the events of each page that were delivered before, and tracks those written.
+    """Drops the events of each page that were delivered before, and counts those delivered.
 
-    A page is started, its events are written, and `commit` counts written events as delivered.
-    So the watermark never contains an event that was not written.
+    The events of a page are chosen, written, and then committed. So the watermark never contains an
+    event that was not written.
 
     Attributes:
         watermark: what this run and earlier runs delivered.
@@ -42,23 +38,19 @@ class Delivery:
         latest_seconds: how far the earliest late event lies before this bookmark.
     """
 
-    def __init__(self, watermark: Watermark, shape: RecordShape = _AS_SENT) -> None:
+    def __init__(self, watermark: Watermark) -> None:
         self.watermark = watermark
-        self._shape = shape
         self.coverage: Coverage | None = None
         self.was_in_order = True
         self.had_empty_cursor = False
         self.delivered = self.repeats = self.outside = self.late = 0
         self.latest_seconds = 0.0
         self._bookmark_before = watermark.bookmark or NEVER
-        self._read = _NO_PAGE
         self._range_start = LATEST
-        self._positions: Sequence[int] = ()
         self._expected: dict[str, Instant] = {}
-        self._written = self._committed = 0
 
-    def start(self, read: ReadPage) -> None:
-        """Start a page: choose the events of its window that were not delivered before.
+    def choose(self, read: ReadPage) -> Sequence[int]:
+        """The positions of the events to deliver: those of the window that no run has delivered.
 
         `ContractError` if the window lacks one of its events that an earlier window showed.
         """
@@ -67,57 +59,23 @@ class Delivery:
         self._range_start = min(self._range_start, read.window.start or EARLIEST)
         if self._expected:
             self._check_expected(read)
-        self._read = read
-        self._written = self._committed = 0
-        self._positions = self._to_deliver(read)
+        return self._to_deliver(read)
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The page's records; each counts as written when the next one is requested.
+    def commit(self, read: ReadPage, chosen: Sequence[int], written: int) -> None:
+        """Count the first `written` of the chosen events as delivered.
 
-        `ContractError` if an event is nested too deeply, as in `record_texts`.
+        If the window has been out of order so far, older events may follow: the bookmark stays
+        until the last page of the window is written completely.
         """
-        for position in self._positions:
-            yield read_record(self._shape.apply(self._read.page.texts[position]))
-            self._written += 1
-
-    def record_texts(self) -> Sequence[JsonText]:
-        """The page's records as JSON; `all_written` counts them as written."""
-        texts = self.texts()
-        return texts if self._shape.is_plain else list(map(self._shape.apply, texts))
-
-    def texts(self) -> Sequence[JsonText]:
-        """The JSON text of each event that is delivered."""
-        return _pick(self._read.page.texts, self._positions)
-
-    def instants(self) -> Sequence[Instant]:
-        """The time of each event that is delivered."""
-        return _pick(self._read.page.instants, self._positions)
-
-    def all_written(self) -> None:
-        """Count every event of the page as written."""
-        self._written = len(self._positions)
-
-    def commit(self) -> None:
-        """Count the events written since the last call as delivered.
-
-        If events of a window are out of order, older ones may follow: the bookmark does not move
-        until the window is complete, that is, until all of its last page has been written.
-        """
-        read, page = self._read, self._read.page
-        positions = self._positions[self._committed : self._written]
-        self._committed = self._written
-        ids, instants = _pick(page.ids, positions), _pick(page.instants, positions)
+        page, positions = read.page, chosen[:written]
+        ids, instants = pick(page.ids, positions), pick(page.instants, positions)
         self.watermark.deliver(ids, instants, moves_bookmark=read.in_order)
         if self.coverage is not None:
-            self.coverage.add(ids, instants, _pick(page.texts, positions))
+            self.coverage.add(ids, instants, pick(page.texts, positions))
         self.delivered += len(ids)
         self._count_late(instants)
-        if read.completes_window and self._committed == len(self._positions):
+        if read.completes_window and written == len(chosen):
             self.watermark.settle(read.window.limit)
-
-    def let_go(self) -> None:
-        """Release the page: it is large, and the next page may follow much later."""
-        self._read, self._positions = _NO_PAGE, ()
 
     def _to_deliver(self, read: ReadPage) -> Sequence[int]:
         page, window = read.page, read.window
@@ -189,7 +147,7 @@ class Delivery:
             self.latest_seconds = max(self.latest_seconds, seconds_between(oldest, before))
 
 
-def _pick(column: Sequence[_Item], positions: Sequence[int]) -> Sequence[_Item]:
+def pick(column: Sequence[_Item], positions: Sequence[int]) -> Sequence[_Item]:
     """The items at ascending positions, in one step if the positions are a range."""
     if isinstance(positions, range):
         return column[positions.start : positions.stop]

@@ -10,12 +10,17 @@ from typing import Any, Final
 import msgspec
 
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
-from tap_audit_events.events.instants import Instant, parse_instant, text_of
+from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant, text_of
+from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.id_groups import DIGEST_BYTES, Group, digest_of
 from tap_audit_events.extraction.watermark import Watermark
 
 VERSION: Final = 2
 """Version 1 had the ids themselves, with one instant for all of them; it is still read."""
+
+
+_PLAIN: Final = frozenset({"bookmark", "read_until", "organization_id", "action_types", "coverage"})
+"""What a state without ids has: see `plain_state`."""
 
 
 class _WatermarkJson(msgspec.Struct):
@@ -29,35 +34,58 @@ class _WatermarkJson(msgspec.Struct):
 
 
 def to_run_state(
-    watermark: Watermark, *, organization_id: str, action_types: Iterable[str]
+    watermark: Watermark,
+    *,
+    organization_id: str,
+    action_types: Iterable[str],
+    coverage: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The state for the next run, empty if nothing was delivered yet.
+    """The state for the next run; without a bookmark if nothing was delivered yet.
 
     A group of ids is a list of two texts: the newest ``occurredAt`` of its ids, and their digests
-    in base64 without padding.
+    in base64 without padding. `coverage` is the chain of coverage records, None if there is none.
     """
-    if watermark.bookmark is None:
-        return {}
-    state = {
-        "version": VERSION,
-        "bookmark": text_of(watermark.bookmark),
-        "ids_from": text_of(watermark.ids_from),
-        "ids": [[text_of(group.until), _to_base64(group.digests)] for group in watermark.groups],
-        "organization_id": organization_id,
-        "action_types": list(action_types),
-    }
-    if watermark.covered_from is not None:
-        state["covered_from"] = text_of(watermark.covered_from)
+    state: dict[str, Any] = {}
+    if watermark.bookmark is not None:
+        groups = watermark.groups
+        state = {
+            "version": VERSION,
+            "bookmark": text_of(watermark.bookmark),
+            "ids_from": text_of(watermark.ids_from),
+            "ids": [[text_of(group.until), _to_base64(group.digests)] for group in groups],
+            "organization_id": organization_id,
+            "action_types": list(action_types),
+        }
+        if watermark.covered_from is not None:
+            state["covered_from"] = text_of(watermark.covered_from)
+    if coverage is not None:
+        state["coverage"] = dict(coverage)
     return state
+
+
+def plain_state(bookmark: Any, earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """A state that has only a bookmark: events within the lookback may be delivered again.
+
+    Args:
+        bookmark: a text, which somebody may have changed.
+        earlier: the state that this tap wrote, if there is one.
+    """
+    kept = {name: value for name, value in earlier.items() if name in _PLAIN}
+    return {**kept, "bookmark": bookmark, "read_until": earlier.get("bookmark")}
+
+
+def read_until(state: Mapping[str, Any]) -> Instant:
+    """The bookmark that this tap wrote: one that was changed by hand may be later."""
+    text = state.get("read_until", state.get("bookmark"))
+    return EARLIEST if text is None else parse_instant(text)
 
 
 def from_run_state(
     state: Mapping[str, Any], *, organization_id: str, lookback_seconds: int
 ) -> Watermark:
-    """The watermark of a state that `to_run_state` returned, in this version or an earlier one.
+    """The watermark of a state: of `to_run_state`, in this version or an earlier one, or plain.
 
-    An empty state gives an empty watermark; any other state must pass `is_run_state`. The lookback
-    is that of this run.
+    A state without a bookmark gives an empty watermark. The lookback is that of this run.
 
     Raises:
         SettingsError: the state belongs to another organization, or its watermark cannot be read.
@@ -68,12 +96,27 @@ def from_run_state(
             f"it belongs to the organization {sanitize(theirs, 60)},"
             " not to that of organization_id: give each organization a state of its own"
         )
-    if not state:
+    if state.keys() <= {"coverage"}:
         return Watermark(lookback_seconds=lookback_seconds)
+    if "bookmark" in state and state.keys() <= _PLAIN:
+        return Watermark(_plain_bookmark(state["bookmark"]), lookback_seconds=lookback_seconds)
     try:
         return _read(state, lookback_seconds)
     except ValueError as error:
         raise unusable(f"its watermark is not as this tap writes it: {error}") from None
+
+
+def chain_of(state: Mapping[str, Any]) -> Coverage | None:
+    """The chain of coverage records in a state, None if there is none.
+
+    `SettingsError` if it cannot be read.
+    """
+    if state.get("coverage") is None:
+        return None
+    try:
+        return Coverage.from_json(state["coverage"])
+    except ValueError as error:
+        raise unusable(str(error)) from None
 
 
 def is_run_state(value: object) -> bool:
@@ -95,6 +138,15 @@ def unusable(problem: str) -> SettingsError:
 def _refused(problem: str) -> SettingsError:
     line = f"The bookmark of audit_events in the state cannot be used: {problem}"
     return SettingsError([line], "AE-STATE")
+
+
+def _plain_bookmark(value: Any) -> Instant:
+    try:
+        return parse_instant(value)
+    except TypeError:
+        raise unusable("its time is not a text") from None
+    except ValueError as error:
+        raise unusable(f"its time {sanitize(value, 60)} {error}") from None
 
 
 def _read(state: Mapping[str, Any], lookback_seconds: int) -> Watermark:

@@ -17,10 +17,10 @@ Fetch: TypeAlias = Callable[[Any], Any]
 """Sends a request of the plan; it is called from several threads."""
 
 IDLE_SECONDS = 1.0
-"""While no page is there to take, the main thread calls `idle` each time that this time passes."""
+"""While there is no page to take, `Workers.pages` yields None each time that this time passes."""
 
 
-class Requests(Protocol):
+class RequestPlan(Protocol):
     """What the workers need of a plan: the interface of `Plan` and of `OrganizationsPlan`."""
 
     @property
@@ -40,7 +40,7 @@ class Workers:
 
     def __init__(
         self,
-        plan: Requests,
+        plan: RequestPlan,
         fetch: Fetch,
         stop: Stop,
         count: int,
@@ -59,19 +59,18 @@ class Workers:
         self._is_over = False
         self._defect: BaseException | None = None
 
-    def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
-        """Yield each page in order, as soon as it has arrived.
+    def pages(self) -> Generator[Any, None, None]:
+        """Yield each page in order, as soon as it has arrived; None while none arrives.
 
-        A run does not wait for its threads; after a signal, closing their connections ends them.
-
-        Args:
-            idle: called while the main thread waits for a page: see `IDLE_SECONDS`.
+        The first None comes at once, and then one each time that `IDLE_SECONDS` pass. A run does
+        not wait for its threads; after a signal, closing their connections ends them.
 
         Raises:
             StoppedError: a signal asked the run to stop.
             AuditEventsError: the system does not allow even one thread.
             Exception: the error of the request for the next page.
         """
+        is_first_wait = True
         try:
             while True:
                 self._stop.check()
@@ -90,18 +89,21 @@ class Workers:
                     self._idle_at = taken_at + IDLE_SECONDS
                 elif is_done:
                     return
-                else:
-                    self._wait(idle)
+                elif is_first_wait or self._wait():
+                    is_first_wait = False
+                    yield None
         finally:
             self._end()
 
-    def _wait(self, idle: Callable[[], object]) -> None:
+    def _wait(self) -> bool:
+        """Wait for a page, and return whether `IDLE_SECONDS` have passed without one."""
         with suppress(Empty):
             self._stop.wakeups.get(timeout=max(0.0, self._idle_at - self._clock()))
-        if self._clock() >= self._idle_at:  # even if retries of many requests keep waking it
-            self._estimator.waited(IDLE_SECONDS)
-            idle()
-            self._idle_at = self._clock() + IDLE_SECONDS
+        if self._clock() < self._idle_at:
+            return False
+        self._estimator.waited(IDLE_SECONDS)
+        self._idle_at = self._clock() + IDLE_SECONDS
+        return True
 
     def _assign(self) -> None:
         """Hand requests that are due to idle threads, or to new ones."""

@@ -23,6 +23,10 @@ class Progress:
         self._started_at = self._shown_at = clock()
         self._first: Instant | None = window.start
 
+    def set_window(self, window: Window) -> None:
+        """Set the range, once it is known."""
+        self._window, self._first = window, window.start
+
     def set_first_instant(self, instant: Instant) -> None:
         """Set where the range starts, if it has no start; only the first call counts."""
         self._first = self._first or instant

@@ -23,8 +23,9 @@ from tap_audit_events.events.instants import (
 from tap_audit_events.events.window import Window
 from tap_audit_events.reporting import progress, progress_bar
 from tap_audit_events.reporting.new_fields import NewFields
-from tap_audit_events.run.organization import OrganizationRun
-from tap_audit_events.run.run import Reader
+from tap_audit_events.run.new_events import NewEvents
+from tap_audit_events.run.organization import Organization
+from tap_audit_events.run.run import Run
 
 BAR_SECONDS: Final = 0.1
 _NO_WINDOW: Final = Window(LATEST, LATEST)
@@ -35,14 +36,14 @@ class Report:
 
     def __init__(
         self,
-        reader: Reader,
+        run: Run,
         settings: Settings,
         *,
         logger: Logger,
         now: Callable[[], datetime],
         keeps_bookmark: bool,
     ) -> None:
-        self.reader = reader
+        self.run = run
         self._settings = settings
         self._logger = logger
         self._now = now
@@ -50,85 +51,100 @@ class Report:
         self._warned: set[tuple[str, str]] = set()
         self._new_fields = NewFields()
         self._total = _Total()
-        self._only_run: OrganizationRun | None = None
+        self._is_opened = False
         self._is_done = False
         self._progress = progress.Progress(_NO_WINDOW)
         if settings.organizations:
             logger.info(
                 "Reading organizations: %d; lookback %d s; at most %d requests at a time",
-                reader.organization_count, settings.lookback_seconds, settings.concurrency,
+                run.organization_count, settings.lookback_seconds, settings.concurrency,
             )  # fmt: skip
         has_bar = logger.isEnabledFor(INFO) and progress_bar.should_show_bar(os.environ)
         self._bar = progress_bar.ProgressBar(sys.stderr) if has_bar else None
 
-    def opened(self, run: OrganizationRun) -> None:
-        """Report that an organization is read from now on."""
-        if run.window is None:
-            run.logger.warning(
-                "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
-                _bookmark_shown(run),
-            )
-        elif not self._settings.organizations:
-            self._logger.info(
-                "Reading events %s; bookmark %s; lookback %d s; at most %d requests at a time",
-                run.window, _bookmark_shown(run),
-                self._settings.lookback_seconds, self._settings.concurrency,
-            )  # fmt: skip
-            self._only_run = run
-            self._progress = progress.Progress(run.window)
+    def page(self, page: NewEvents | None) -> None:
+        """Report a page that was written, or, with None, that no page has arrived meanwhile."""
+        if self.run.only is not None and not self._is_opened:
+            self._open(self.run.only)
+        if page is not None:
+            self._count(page)
+            if page.is_last:
+                self._end(page.organization)
+        self._show_progress()
 
-    def tick(self) -> None:
-        """Show how far the run has come, if that is due; to be called often."""
+    def _open(self, organization: Organization) -> None:
+        """Report the range of the only organization."""
+        self._is_opened = True
+        if organization.window is None:
+            return
+        self._progress.set_window(organization.window)
+        self._logger.info(
+            "Reading events %s; bookmark %s; lookback %d s; at most %d requests at a time",
+            organization.window, _bookmark_shown(organization),
+            self._settings.lookback_seconds, self._settings.concurrency,
+        )  # fmt: skip
+
+    def _show_progress(self) -> None:
+        """Show how far the run has come, if that is due."""
         if not self._progress.is_due(BAR_SECONDS if self._bar else progress.PROGRESS_SECONDS):
             return
         delivered = self._total.delivered
-        reached = None if self._only_run is None else _newest(self._only_run)
+        reached = None if self.run.only is None else _newest(self.run.only)
         if self._bar is not None:
             text = self._progress.bar_text(delivered=delivered, reached=reached)
             share = self._progress.share(reached) or 0.0
             if self._settings.organizations:
-                share = self._total.ended / self.reader.organization_count
+                share = self._total.ended / self.run.organization_count
             self._bar.draw(share, text)
             return
-        requests = self.reader.requests
+        requests = self.run.requests
         line = self._progress.log_line(
             delivered=delivered, reached=reached, requests=requests.sent, retries=requests.retries
         )
         if self._settings.organizations:
-            line += f"; {self._total.ended} of {self.reader.organization_count} organizations"
+            line += f"; {self._total.ended} of {self.run.organization_count} organizations"
         self._logger.info("%s", line)
 
-    def page(self, run: OrganizationRun) -> None:
-        """Report a page that was written."""
-        self._warn_once(run)
-        delivery = run.delivery
-        texts, instants = delivery.texts(), delivery.instants()
-        self._new_fields.inspect(texts, run.settings.action_types)
-        self._total.delivered += len(texts)
-        if instants:
-            self._progress.set_first_instant(instants[0])
-        self.tick()
+    def _count(self, page: NewEvents) -> None:
+        organization = page.organization
+        self._warn_once(organization)
+        self._new_fields.inspect(page.texts, organization.settings.action_types)
+        self._total.delivered += len(page.texts)
+        if page.instants:
+            self._progress.set_first_instant(page.instants[0])
 
-    def ended(self, run: OrganizationRun) -> None:
+    def _end(self, organization: Organization) -> None:
         """Report the end of an organization; for one of several, its error or what it delivered."""
-        self._total.add(run)
-        self._warn_of_short_reach(run)
+        self._total.add(organization)
+        self._warn_of_short_reach(organization)
+        if organization.window is None and organization.error is None:
+            organization.logger.warning(
+                "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
+                _bookmark_shown(organization),
+            )
         if not self._settings.organizations:
             return
-        if run.error is not None:
-            error = run.error
+        if organization.error is not None:
+            error = organization.error
             summary = error.summary if isinstance(error, AuditEventsError) else repr(error)
-            run.logger.warning("%s. The run continues with the other organizations", summary)
-        elif delivered := run.delivery.delivered:
-            late = f", {run.delivery.late} of them late" if run.delivery.late else ""
-            run.logger.info("%d events%s; %s", delivered, late, self._bookmark_and_lag(run))
+            organization.logger.warning(
+                "%s. The run continues with the other organizations", summary
+            )
+        elif delivered := organization.delivery.delivered:
+            late = organization.delivery.late
+            organization.logger.info(
+                "%d events%s; %s",
+                delivered,
+                f", {late} of them late" if late else "",
+                self._bookmark_and_lag(organization),
+            )
 
     def done(self, *, records: int, left_out: int) -> None:
         """Report that everything was read; stream maps wrote no record of `left_out` events."""
         self._is_done = True
-        total, requests = self._total, self.reader.requests
-        run = self._only_run
-        if run is None and not self._settings.organizations:
+        total, requests = self._total, self.run.requests
+        only = self.run.only
+        if only is not None and only.window is None:
             return
         late = f", the latest by {total.latest_seconds:.0f} s" if total.late else ""
         self._logger.info(
@@ -137,7 +153,7 @@ class Report:
             _delivered(total.delivered, records, left_out), total.late, late,
             total.repeats, requests.sent, total.windows, requests.retries,
             requests.retry_wait_seconds,
-            self._organizations() if run is None else self._bookmark_and_lag(run),
+            self._organizations() if only is None else self._bookmark_and_lag(only),
         )  # fmt: skip
 
     def close(self) -> None:
@@ -152,25 +168,25 @@ class Report:
         self._new_fields.log(self._logger)
 
     def _log_early_end(self) -> None:
-        run, requests = self._only_run, self.reader.requests
-        if run is None and not self._settings.organizations:
+        only, requests = self.run.only, self.run.requests
+        if only is not None and only.window is None:
             return
-        delivered = self._total.delivered if run is None else run.delivery.delivered
-        ended = f"{self._total.ended} of {self.reader.organization_count} organizations were read"
+        delivered = self._total.delivered if only is None else only.delivery.delivered
+        ended = f"{self._total.ended} of {self.run.organization_count} organizations were read"
         self._logger.info(
             "Ended early: %d events delivered; requests: %d, retries: %d; %s",
             delivered, requests.sent, requests.retries,
-            ended if run is None else self._bookmark_and_lag(run),
+            ended if only is None else self._bookmark_and_lag(only),
         )  # fmt: skip
 
     def lag_seconds(self) -> float | None:
         """How far the newest event of the only organization lies behind now, if it has any."""
-        return None if self._only_run is None else self._seconds_behind(self._only_run)
+        return None if self.run.only is None else self._seconds_behind(self.run.only)
 
-    def _warn_of_short_reach(self, run: OrganizationRun) -> None:
-        watermark = run.delivery.watermark
-        if self._keeps_bookmark and run.error is None and watermark.forgot:
-            run.logger.warning(
+    def _warn_of_short_reach(self, organization: Organization) -> None:
+        watermark = organization.delivery.watermark
+        if self._keeps_bookmark and organization.error is None and watermark.forgot:
+            organization.logger.warning(
                 "More events lie within lookback_seconds than the state can remember: the next run"
                 " looks back only %.0f s for late events",
                 watermark.reach_seconds,
@@ -179,30 +195,30 @@ class Report:
     def _organizations(self) -> str:
         total = self._total
         failed = f", {total.failed} failed" if total.failed else ""
-        left = self.reader.not_started_count
+        left = self.run.not_started_count
         not_started = f", {left} not started" if left else ""
-        count = self.reader.organization_count
+        count = self.run.organization_count
         return f"{total.active} of {count} organizations had new events{failed}{not_started}"
 
-    def _seconds_behind(self, run: OrganizationRun) -> float | None:
+    def _seconds_behind(self, organization: Organization) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""
-        newest = _newest(run)
+        newest = _newest(organization)
         if newest is None:
             return None
         return max(0.0, seconds_between(newest, instant_of(self._now())))
 
-    def _bookmark_and_lag(self, run: OrganizationRun) -> str:
+    def _bookmark_and_lag(self, organization: Organization) -> str:
         """The bookmark, and how far it lies behind now."""
-        shown = (
-            _bookmark_shown(run) if self._keeps_bookmark else "none, as the whole table was read"
-        )
-        seconds = self._seconds_behind(run)
+        shown = "none, as the whole table was read"
+        if self._keeps_bookmark:
+            shown = _bookmark_shown(organization)
+        seconds = self._seconds_behind(organization)
         behind = "" if seconds is None else f", {timedelta(seconds=round(seconds))} behind now"
         return f"bookmark {shown}{behind}"
 
-    def _warn_once(self, run: OrganizationRun) -> None:
+    def _warn_once(self, organization: Organization) -> None:
         """Log each of these warnings once for each organization."""
-        delivery = run.delivery
+        delivery = organization.delivery
         cases = {
             "The service sends events out of order: the bookmark stays where it is until the"
             " window is complete": not delivery.was_in_order,
@@ -214,10 +230,10 @@ class Report:
             ),
         }
         for warning, applies in cases.items():
-            key = run.settings.organization_id, warning
+            key = organization.settings.organization_id, warning
             if applies and key not in self._warned:
                 self._warned.add(key)
-                run.logger.warning(warning)
+                organization.logger.warning(warning)
 
 
 @dataclass
@@ -233,15 +249,15 @@ class _Total:
     active: int = 0
     failed: int = 0
 
-    def add(self, run: OrganizationRun) -> None:
-        delivery = run.delivery
+    def add(self, organization: Organization) -> None:
+        delivery = organization.delivery
         self.late += delivery.late
         self.latest_seconds = max(self.latest_seconds, delivery.latest_seconds)
         self.repeats += delivery.repeats
-        self.windows += run.plan.windows
+        self.windows += organization.windows
         self.ended += 1
         self.active += bool(delivery.delivered)
-        self.failed += run.error is not None
+        self.failed += organization.error is not None
 
 
 def _delivered(events: int, records: int, left_out: int) -> str:
@@ -254,13 +270,13 @@ def _delivered(events: int, records: int, left_out: int) -> str:
     return f"{records} records written of {events} events{why}"
 
 
-def _newest(run: OrganizationRun) -> Instant | None:
+def _newest(organization: Organization) -> Instant | None:
     """The newest time delivered; None until an event has been delivered in order."""
-    bookmark = run.delivery.watermark.bookmark
+    bookmark = organization.delivery.watermark.bookmark
     return None if bookmark == EARLIEST else bookmark
 
 
-def _bookmark_shown(run: OrganizationRun) -> str:
+def _bookmark_shown(organization: Organization) -> str:
     """The bookmark, for people."""
-    newest = _newest(run)
+    newest = _newest(organization)
     return "none" if newest is None else brief(newest)

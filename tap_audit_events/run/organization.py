@@ -1,181 +1,188 @@
-"""One organization of a run: its range, its plan and its delivery."""
+"""One organization of a run: its range, its plan, and the state that follows what it delivered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
-from dataclasses import dataclass
-from logging import Logger, LoggerAdapter
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import ServiceError
-from tap_audit_events.events.instants import instant_of
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.events.instants import EARLIEST, Instant, instant_of, to_nanoseconds
 from tap_audit_events.events.window import Window, run_window
+from tap_audit_events.extraction.coverage import continued_chain
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.planning.plan import Plan
-from tap_audit_events.extraction.planning.window_reader import ReadPage
+from tap_audit_events.extraction.run_state import chain_of, from_run_state, read_until, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.run.organizations_plan import Stage
 from tap_audit_events.run.runtime import Runtime
-from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tap_audit_events.run.start_warnings import warn_of_gaps
+from tap_audit_events.run.tokens import TokenGroup, organization_logger
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+
+GivenState = Mapping[str, Any] | SettingsError
+"""What earlier runs left for an organization: see `to_run_state`. Or why it cannot be used."""
 
 
-class OrganizationRun:
-    """Reads the range of one organization.
+class Organization:
+    """Reads the range of one organization, from the time when it is opened.
 
     Attributes:
         group: the organizations with the same token.
         logger: its lines name the organization if there are several.
         opened_at: the time before its first request; the range does not end later.
-        window: the range, None if it is empty.
-        stage: whether it was just opened, has a page to deliver, or has ended.
-        has_read: whether a page was read; if not, its state stays unchanged, including the action
-            types in it.
+        window: the range, None if it is empty or was not opened.
+        has_read: whether a page was read; if not, its state stays as it was given.
         error: why it could not be opened or read to its end; None if nothing went wrong.
     """
+
+    client: Client
+    plan: Plan
 
     def __init__(
         self,
         settings: Settings,
-        watermark: Watermark,
+        state: GivenState,
         *,
-        runtime: Runtime,
-        client: Client,
         group: TokenGroup,
-        logger: Logger,
+        runtime: Runtime,
+        counts_coverage: bool,
     ) -> None:
         self.settings = settings
-        self.client = client
-        self.logger = logger
         self.group = group
-        self.stage = Stage.OPENED
+        self.logger = organization_logger(group.logger, settings)
+        self.opened_at = EARLIEST
+        self.window: Window | None = None
         self.has_read = False
         self.error: Exception | None = None
-        self.opened_at = now = instant_of(runtime.now())
-        self.window = run_window(
-            start_date=settings.start_date,
-            end_date=settings.end_date,
-            bookmark=watermark.bookmark,
-            lookback_seconds=settings.lookback_seconds,
-            now=now,
-            ids_from=watermark.ids_from,
-        )
-        watermark.start_at(settings.start_date)
-        self.delivery = Delivery(watermark, settings.record_shape)
-        self.plan = Plan(
-            self.window or Window(None, now),  # if the range is empty, nothing is requested
-            page_size=settings.page_size,
-            concurrency=settings.concurrency,
-        )
-
-    def start_page(self, page: ReadPage) -> bool:
-        """Start the delivery of a page, and return whether that was possible."""
-        self.has_read = True
-        try:
-            self.delivery.start(page)
-        except ServiceError as error:
-            self.fail(error)
-        return self.error is None
-
-    def write_page(self, write: Callable[[Delivery], None]) -> None:
-        """Write the page, and count the written events as delivered, even after an error."""
-        try:
-            write(self.delivery)
-        except ServiceError as error:
-            self.fail(error)
-        finally:
-            self.delivery.commit()
-
-    def fail(self, error: Exception) -> None:
-        """Record the error that ends this run; raise it if the setting `organizations` is unset."""
-        if not self.settings.is_one_of_several:
-            raise error
-        self.error = error
+        self.delivery = Delivery(Watermark())
+        self._given = state
+        self._runtime = runtime
+        self._counts_coverage = counts_coverage
 
     @property
     def organization_id(self) -> str:
         return self.settings.organization_id
 
     @property
-    def has_requests(self) -> bool:
-        return self.window is not None and self.error is None
-
-
-@dataclass(eq=False)
-class TokenGroup:
-    """Organizations whose token has the same source: the service limits and refuses it for all.
-
-    `has_others` says whether requests with another token can be sent while these wait. The limiter
-    is shared by all groups with the same token.
-    """
-
-    unopened: Iterator[Settings]
-    limiter: RateLimiter
-    open_run: Callable[[Settings, TokenGroup], Any]
-    has_others: bool
-    _authenticator: AccessTokenAuthenticator | None = None
+    def bookmark(self) -> Instant | None:
+        """The time of the newest event delivered: see `Watermark`."""
+        return self.delivery.watermark.bookmark
 
     @property
-    def is_held(self) -> bool:
-        return self.has_others and self.limiter.is_held
+    def has_requests(self) -> bool:
+        """Whether there is anything to request."""
+        return self.window is not None and self.error is None
 
-    def open_next(self) -> Any:
-        """What `open_run` returns for the next organization; None if all are open."""
-        settings = next(self.unopened, None)
-        if settings is None:
+    @property
+    def windows(self) -> int:
+        """How many windows were requested."""
+        return 0 if self.window is None else self.plan.windows
+
+    def open(self, *, is_impatient: bool) -> None:
+        """Fix the range, and warn of events that it leaves out.
+
+        If the run is impatient, a request is retried at most once.
+        """
+        settings, given = self.settings, self._given
+        now = self._runtime.now()
+        self.opened_at = instant_of(now)
+        try:
+            if isinstance(given, SettingsError):
+                raise given
+            watermark = from_run_state(
+                given,
+                organization_id=settings.organization_id,
+                lookback_seconds=settings.lookback_seconds,
+            )
+            chain = chain_of(given) if self._counts_coverage else None
+        except SettingsError as error:
+            self.error = error
+            return
+        warn_of_gaps(watermark, given, settings, now=now, logger=self.logger)
+        self.window = window = run_window(
+            start_date=settings.start_date,
+            end_date=settings.end_date,
+            bookmark=watermark.bookmark,
+            lookback_seconds=settings.lookback_seconds,
+            now=self.opened_at,
+            ids_from=watermark.ids_from,
+        )
+        watermark.start_at(settings.start_date)
+        self.delivery = Delivery(watermark)
+        if window is None:
+            return
+        if self._counts_coverage:
+            self.delivery.coverage = continued_chain(
+                chain,
+                range_start=window.start,
+                action_types=settings.action_types,
+                watermark=watermark,
+                read_until=read_until(given),
+            )
+        self.plan = Plan(window, page_size=settings.page_size, concurrency=settings.concurrency)
+        if is_impatient:
+            settings = replace(settings, max_retries=min(1, settings.max_retries))
+        self.client = self.group.client(settings)
+
+    def log_restarts(self) -> None:
+        """Log the windows that were restarted since the last call."""
+        while self.window is not None and self.plan.restarted:
+            self.logger.warning(
+                "The service refused one of its own cursors, which may have expired: the rest"
+                " of the window %s is requested again without a cursor",
+                self.plan.restarted.pop(),
+            )
+
+    def fail(self, error: Exception) -> None:
+        """Record the error that ends this organization; raise it if it is the only one."""
+        if not self.settings.is_one_of_several:
+            raise error
+        self.error = error
+
+    # State
+
+    def state(self) -> Mapping[str, Any]:
+        """The state for the next run, after what was delivered so far: see `to_run_state`."""
+        return self.snapshot()()
+
+    def snapshot(self) -> Callable[[], Mapping[str, Any]]:
+        """What returns the state as it is now, also later."""
+        given = {} if isinstance(self._given, SettingsError) else self._given
+        if not self.has_read:
+            return partial(dict, given)
+        return partial(
+            to_run_state,
+            self.delivery.watermark.snapshot(),
+            organization_id=self.organization_id,
+            action_types=self.settings.action_types,
+            coverage=self._coverage_json(given),
+        )
+
+    def _coverage_json(self, given: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The chain; None if events were delivered without being counted: it then starts again."""
+        if self.delivery.coverage is not None:
+            return self.delivery.coverage.to_json()
+        return None if self.delivery.delivered else given.get("coverage")
+
+    # Coverage
+
+    def coverage_record(self) -> dict[str, Any] | None:
+        """The record of the range, if it was read to its end, is counted and covers anything new.
+
+        Once it is written, call `end_coverage`.
+        """
+        coverage, window = self.delivery.coverage, self.window
+        if coverage is None or window is None or self.error is not None:
             return None
-        return self.open_run(settings, self)
+        until = to_nanoseconds(window.end)
+        if until <= coverage.start:
+            return None
+        return coverage.record(self.organization_id, until, self.opened_at)
 
-    def give_up(self) -> list[str]:
-        """Open no other organization; return the ids of those that are not open."""
-        return [each.organization_id for each in self.unopened]
-
-    def authenticator(self, settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
-        """The authenticator for all organizations of the group."""
-        if self._authenticator is None:
-            self._authenticator = AccessTokenAuthenticator(settings, logger)
-        return self._authenticator
-
-
-def token_groups(
-    settings: Settings,
-    open_run: Callable[[Settings, TokenGroup], Any],
-    requests: RunRequests,
-    runtime: Runtime,
-) -> list[TokenGroup]:
-    """The organizations of a run, grouped by their tokens; each token has a rate limiter.
-
-    They are in another order in each run: so those that a run gives up are read by a later one.
-    """
-    organizations = list(settings.each())
-    runtime.shuffle(organizations)
-    groups: dict[tuple[str, str | None], list[Settings]] = {}
-    for each in organizations:
-        groups.setdefault((each.access_token, each.access_token_file), []).append(each)
-    limiters = {token: runtime.new_rate_limiter(requests) for token, _ in groups}
-    return [
-        TokenGroup(iter(group), limiters[token], open_run, has_others=len(limiters) > 1)
-        for (token, _), group in groups.items()
-    ]
-
-
-def organization_logger(logger: Logger, settings: Settings) -> Logger:
-    """A logger whose lines begin with the organization's id, if it is one of several."""
-    if not settings.is_one_of_several:
-        return logger
-    return cast("Logger", OrganizationLogger(logger, settings.organization_id))
-
-
-class OrganizationLogger(LoggerAdapter[Logger]):
-    """Writes the id of an organization before each line."""
-
-    def __init__(self, logger: Logger, organization_id: str) -> None:
-        super().__init__(logger, {})
-        self._organization_id = organization_id
-
-    def process(
-        self, msg: object, kwargs: MutableMapping[str, Any]
-    ) -> tuple[str, MutableMapping[str, Any]]:
-        return f"{self._organization_id}: {msg}", kwargs
+    def end_coverage(self) -> None:
+        """Continue the chain after the record that was written."""
+        coverage, window = self.delivery.coverage, self.window
+        if coverage is not None and window is not None:
+            self.delivery.coverage = coverage.following(to_nanoseconds(window.end))

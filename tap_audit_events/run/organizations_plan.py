@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
-from enum import Enum, auto
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from tap_audit_events.errors.exceptions import CursorRefusedError
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    CursorRefusedError,
+    OrganizationsError,
+)
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning.plan import BYTES_HELD, Plan
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 from tap_audit_events.run.failures import Failures, GivenUp
+from tap_audit_events.service.rate_limiter import RunRequests
 
 MAX_OPEN: Final = 4
 """Maximum number of open organizations for each request that may be in flight. Organizations whose
@@ -19,13 +23,16 @@ requests wait do not count."""
 
 
 class Member(Protocol):
-    """An organization that is read."""
+    """An organization that is read.
+
+    Attributes:
+        error: why it could not be opened or read to its end; set by the plan or by the run.
+    """
 
     error: Exception | None
-    """Why it could not be opened or read to its end; set by the plan or by the reader."""
 
     @property
-    def group(self) -> Group: ...
+    def group(self) -> Any: ...
 
     @property
     def organization_id(self) -> str: ...
@@ -34,22 +41,23 @@ class Member(Protocol):
     def plan(self) -> Plan: ...
 
     @property
-    def has_requests(self) -> bool:
-        """Whether there is anything to request."""
+    def has_requests(self) -> bool: ...
+
+    def open(self, *, is_impatient: bool) -> None: ...
 
 
 class Group(Protocol):
-    """Organizations whose requests are limited together, as they have the same token."""
+    """Organizations with the same token: see `TokenGroup`."""
+
+    has_others: bool
 
     @property
-    def is_held(self) -> bool:
-        """Whether a request for them would have to wait, while others can be sent."""
+    def unopened(self) -> deque[Any]: ...
 
-    def open_next(self) -> Member | None:
-        """Open the next organization; None if all are open."""
+    @property
+    def is_held(self) -> bool: ...
 
-    def give_up(self) -> list[str]:
-        """Open no other organization; return the ids of those that are not open."""
+    def give_up(self) -> list[str]: ...
 
 
 class MemberRequest(NamedTuple):
@@ -59,20 +67,11 @@ class MemberRequest(NamedTuple):
     request: Request
 
 
-class Stage(Enum):
-    """What has just happened: an organization was opened, has a page to deliver, or has ended."""
-
-    OPENED = auto()
-    PAGE = auto()
-    ENDED = auto()
-
-
-class News(NamedTuple):
-    """An organization, which is a `Member`, and what has just happened to it."""
+class MemberPage(NamedTuple):
+    """The next page of an organization, a `Member`; None if it has ended."""
 
     member: Any
-    stage: Stage
-    page: ReadPage | None = None
+    page: ReadPage | None
 
 
 class OrganizationsPlan:
@@ -91,31 +90,25 @@ class OrganizationsPlan:
 
     Attributes:
         failures: decides which organizations are given up.
-        not_started: the organizations that were given up: the code of the error that led to it, and
-            why.
     """
 
-    def __init__(
-        self,
-        groups: Collection[Group],
-        *,
-        concurrency: int,
-        waiting: Callable[[], int],
-    ) -> None:
-        self.not_started: dict[str, tuple[str, str]] = {}
-        self._groups = deque(groups)
+    def __init__(self, groups: Collection[Group], requests: RunRequests) -> None:
         self.failures = Failures(groups)
+        self._not_started: dict[str, tuple[str, str]] = {}
+        self._errors: dict[str, Exception] = {}
         self._failed: set[str] = set()
-        self._waiting = waiting
-        self._concurrency = concurrency
+        self._groups = deque(groups)
+        self._has_several_tokens = any(group.has_others for group in groups)
+        self._requests = requests
+        self._concurrency = requests.limit
         self._unrequested: list[Member] = []
         self._open: list[Member] = []
-        self._news: deque[News] = deque()
+        self._ended: deque[Member] = deque()
 
     @property
     def is_done(self) -> bool:
         """Whether every page of every organization was taken."""
-        return not (self._groups or self._unrequested or self._open or self._news)
+        return not (self._groups or self._unrequested or self._open or self._ended)
 
     def next_request(self, most_in_flight: int) -> MemberRequest | None:
         """As `Plan.next_request`, for all organizations together."""
@@ -124,7 +117,7 @@ class OrganizationsPlan:
         if most_in_flight <= self._concurrency:
             ready = max(0, sum(member.plan.ready_pages for member in self._open) - 1)
         most = min(self._concurrency, most_in_flight - ready)
-        free = most - max(0, in_flight - self._waiting())
+        free = most - max(0, in_flight - self._waiting)
         if free <= 0 or not self.failures.may_send(in_flight):
             return None
         found = self._next_request(most_in_flight, free, lambda member: not member.group.is_held)
@@ -169,19 +162,54 @@ class OrganizationsPlan:
         if given_up is not None:
             self._give_up(given_up)
 
-    def next_page(self) -> News | None:
-        """The next page, opening or end of any organization; None if nothing has happened yet."""
+    def next_page(self) -> MemberPage | None:
+        """The next page or the end of any organization; None if there is neither yet."""
         self._open_more()
-        if self._news:
-            return self._news.popleft()
         for member in self._open:
             page = _next_page(member)
             if page is not None:
-                return News(member, Stage.PAGE, page)
+                return MemberPage(member, page)
             if member.error is not None or member.plan.is_done:
                 self._open.remove(member)
-                return News(member, Stage.ENDED)
-        return None
+                self._ended.append(member)
+                break
+        return self._end(self._ended.popleft()) if self._ended else None
+
+    @property
+    def not_started_count(self) -> int:
+        """How many organizations were given up before a request for them was sent."""
+        return len(self._not_started)
+
+    def check_errors(self, organization_ids: Sequence[str]) -> None:
+        """Raise `OrganizationsError` if some organizations were not read to their end.
+
+        It names them in the given order. An error without a code, which is a defect, is raised
+        unchanged.
+        """
+        errors: dict[str, AuditEventsError] = {}
+        for name in organization_ids:
+            error = self._errors.get(name)
+            if isinstance(error, AuditEventsError):
+                errors[name] = error
+            elif error is not None:
+                raise error
+        if errors:
+            count = len(organization_ids)
+            raise OrganizationsError(errors, count, not_started=self._not_started)
+
+    def _end(self, member: Member) -> MemberPage:
+        """The end of an organization, whose error is kept."""
+        if isinstance(member.error, AuditEventsError):
+            member.error.without_frames()
+        if member.error is not None:
+            self._errors[member.organization_id] = member.error
+        return MemberPage(member, None)
+
+    @property
+    def _waiting(self) -> int:
+        """Requests that wait, while others can be sent in their place."""
+        requests = self._requests
+        return requests.paused + (requests.waiting if self._has_several_tokens else 0)
 
     def _give_up(self, given_up: GivenUp[Any]) -> None:
         """Request no other organization of these groups; the others are read to their end."""
@@ -189,30 +217,31 @@ class OrganizationsPlan:
         dropped = [member for member in self._unrequested if member.group in groups]
         ids = [member.organization_id for member in dropped]
         ids += [each for group in groups for each in group.give_up()]
-        self.not_started.update(dict.fromkeys(ids, (error.code, reason)))
+        self._not_started.update(dict.fromkeys(ids, (error.code, reason)))
         self._unrequested = [each for each in self._unrequested if each not in dropped]
 
     def _open_more(self) -> None:
         """Open organizations ahead of the requests for them, one of each group in turn."""
-        for _ in range(len(self._groups)):
+        held = 0  # groups in a row
+        while held < len(self._groups):
             can_send = sum(not member.group.is_held for member in self._unrequested)
             open_count = len(self._unrequested) + len(self._open)
-            most_open = MAX_OPEN * self._concurrency + self._waiting()
+            most_open = MAX_OPEN * self._concurrency + self._waiting
             if can_send >= self._concurrency or open_count >= most_open:
                 return
-            self._open_one()
+            group = self._groups.popleft()
+            if group.is_held and open_count:
+                self._groups.append(group)
+                held += 1
+            elif group.unopened:
+                self._groups.append(group)
+                held = 0
+                self._open_next(group.unopened)
 
-    def _open_one(self) -> None:
-        group = self._groups.popleft()
-        if group.is_held and (self._unrequested or self._open):
-            self._groups.append(group)
-        elif (member := group.open_next()) is not None:
-            self._groups.append(group)
-            self._news.append(News(member, Stage.OPENED))
-            if member.has_requests:
-                self._unrequested.append(member)
-            else:
-                self._news.append(News(member, Stage.ENDED))
+    def _open_next(self, unopened: deque[Member]) -> None:
+        member = unopened.popleft()
+        member.open(is_impatient=self.failures.is_impatient)
+        (self._unrequested if member.has_requests else self._ended).append(member)
 
 
 def _next_page(member: Member) -> ReadPage | None:

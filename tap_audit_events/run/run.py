@@ -1,156 +1,119 @@
-"""Reads the audit events of organizations: pages in order, each event once.
+"""One run: reads the new events of its organizations, a page at a time.
 
-Singer, Airbyte, the command line and the Python API use this module, which imports none of them.
+Singer, Airbyte, the command line and the Python API advance its loop; it imports none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections import deque
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from logging import Logger
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import AuditEventsError, OrganizationsError
+from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.run.organization import (
-    OrganizationRun,
-    TokenGroup,
-    organization_logger,
-    token_groups,
-)
-from tap_audit_events.run.organizations_plan import (
-    MemberRequest,
-    OrganizationsPlan,
-)
+from tap_audit_events.extraction.planning.window_reader import ReadPage
+from tap_audit_events.run.new_events import NewEvents
+from tap_audit_events.run.organization import GivenState, Organization
+from tap_audit_events.run.organizations_plan import MemberRequest, OrganizationsPlan
 from tap_audit_events.run.runtime import MAX_THREADS, Runtime
-from tap_audit_events.service.client import Client
+from tap_audit_events.run.tokens import token_groups
 from tap_audit_events.service.rate_limiter import RunRequests
 
 
-class Reader:
-    """Reads the organizations of one run side by side.
+class Run:
+    """Reads the organizations of the settings side by side.
 
-    `watermark_of` returns the watermark that earlier runs left for an organization, and logs its
-    warnings; it raises `AuditEventsError` if the watermark cannot be used.
+    Args:
+        states: what earlier runs left for each organization, by its id; nothing for a first run.
+        counts_coverage: whether what is delivered is counted for coverage records.
+
+    Attributes:
+        requests: the requests sent so far.
+        only: the only organization; None if the setting `organizations` is set.
+        organization_count: how many organizations there are.
     """
 
     def __init__(
         self,
         settings: Settings,
-        watermark_of: Callable[[Settings, Logger], Watermark],
+        states: Mapping[str, GivenState],
         *,
         runtime: Runtime,
         logger: Logger,
+        counts_coverage: bool = False,
     ) -> None:
         self._settings = settings
-        self._watermark_of = watermark_of
         self._runtime = runtime
-        self._logger = logger
         wakeups = runtime.stop.wakeups
         self.requests = RunRequests(settings.concurrency, lambda: wakeups.put(None))
         self._transport = runtime.new_transport(settings.base_url)
-        self.organization_count = len(list(settings.each()))
-        self._errors: dict[str, Exception] = {}
-        self._groups = token_groups(settings, self._open_run, self.requests, runtime)
-        self._has_several_tokens = any(group.has_others for group in self._groups)
-        self._plan = OrganizationsPlan(
-            self._groups, concurrency=settings.concurrency, waiting=self._waiting
+        groups = token_groups(
+            settings, self.requests, self._transport, runtime=runtime, logger=logger
         )
+        for group in groups:
+            group.unopened = deque(
+                Organization(
+                    each,
+                    states.get(each.organization_id, {}),
+                    group=group,
+                    runtime=runtime,
+                    counts_coverage=counts_coverage,
+                )
+                for each in group.organizations
+            )
+        self.organization_count = sum(len(group.organizations) for group in groups)
+        self.only = None if settings.organizations else groups[0].unopened[0]
+        self._plan = OrganizationsPlan(groups, self.requests)
 
     @property
     def not_started_count(self) -> int:
         """How many organizations were given up before a request for them was sent."""
-        return len(self._plan.not_started)
+        return self._plan.not_started_count
 
-    def pages(
-        self, idle: Callable[[], object] = lambda: None
-    ) -> Generator[OrganizationRun, None, None]:
-        """Yield each organization when it is opened, for each page to write, and when it has ended.
+    def pages(self) -> Generator[NewEvents | None, None, None]:
+        """Yield the new events of each page, and None now and then while no page arrives.
 
-        `OrganizationRun.stage` says which of these applies. The caller writes the page, for example
-        with `OrganizationRun.write_page`. With several organizations, the error of one ends only
-        that one, and is its `OrganizationRun.error`.
-
-        Args:
-            idle: called as in `Workers.pages`, while the main thread waits for a page.
+        Each organization ends with a page of its own: see `NewEvents.is_last`. With several
+        organizations, the error of one ends only that one: see `Organization.error`.
 
         Raises:
             ServiceError: the range of the only organization could not be read to its end.
-            AuditEventsError: `watermark_of` raised it for the only organization.
+            SettingsError: the state of the only organization cannot be used.
             StoppedError: a signal asked the run to stop.
         """
-        runtime, concurrency = self._runtime, self._settings.concurrency
-        threads = MAX_THREADS if self._settings.organizations else concurrency
+        runtime, settings = self._runtime, self._settings
+        threads = MAX_THREADS if settings.organizations else settings.concurrency
         workers = runtime.new_workers(self._plan, _fetch, runtime.stop, threads)
         try:
-            with closing(workers.pages(idle)) as pages:
-                for run, stage, page in pages:
-                    run.stage = stage
-                    self._log_restarts(run)
-                    if run.error is not None:
-                        self._keep_error(run, run.error)
-                    if page is None or run.start_page(page):
-                        del page  # so that the next page can take its place in memory
-                        yield run
-                        run.delivery.let_go()
+            with closing(workers.pages()) as pages:
+                for found in pages:
+                    events = None if found is None else self._new_events(*found)
+                    del found  # so that the next page can take its place in memory
+                    yield events
+                    if events is not None:
+                        events.release()
         finally:
             self.requests.close()
             self._transport.close()
 
     def check_errors(self) -> None:
-        """Raise `OrganizationsError` if some organizations were not read to their end.
+        """Raise `OrganizationsError` if some organizations were not read to their end."""
+        self._plan.check_errors([each.organization_id for each in self._settings.each()])
 
-        An error without a code, which is a defect, is raised unchanged.
-        """
-        errors: dict[str, AuditEventsError] = {}
-        for organization_id, error in self._errors.items():
-            if not isinstance(error, AuditEventsError):
-                raise error
-            errors[organization_id] = error
-        if errors:
-            raise OrganizationsError(
-                errors, self.organization_count, not_started=self._plan.not_started
-            )
-
-    def _open_run(self, settings: Settings, group: TokenGroup) -> OrganizationRun:
-        logger, error = organization_logger(self._logger, settings), None
+    def _new_events(self, organization: Organization, page: ReadPage | None) -> NewEvents | None:
+        """The events of a page to write; None if a window lacks an event: see `Delivery.choose`."""
+        organization.log_restarts()
         try:
-            watermark = self._watermark_of(settings, logger)
-        except AuditEventsError as caught:
-            watermark, error = Watermark(), caught
-        if self._plan.failures.is_impatient:
-            settings = replace(settings, max_retries=min(1, settings.max_retries))
-        authenticator = group.authenticator(settings, self._logger)
-        client = Client(settings, self._transport, authenticator, group.limiter, logger)
-        run = OrganizationRun(
-            settings, watermark, runtime=self._runtime, client=client, group=group, logger=logger
-        )
-        run.error = error
-        return run
-
-    def _keep_error(self, run: OrganizationRun, error: Exception) -> None:
-        """Keep an organization's error for the end, or raise it, as `OrganizationRun.fail` does."""
-        run.fail(error)
-        if isinstance(error, AuditEventsError):
-            error.without_frames()
-        self._errors[run.settings.organization_id] = error
-
-    def _waiting(self) -> int:
-        """Requests that wait, while others can be sent in their place."""
-        requests = self.requests
-        return requests.paused + (requests.waiting if self._has_several_tokens else 0)
-
-    def _log_restarts(self, run: OrganizationRun) -> None:
-        while run.plan.restarted:
-            run.logger.warning(
-                "The service refused one of its own cursors, which may have expired: the rest"
-                " of the window %s is requested again without a cursor",
-                run.plan.restarted.pop(),
-            )
+            if page is None and organization.error is not None:
+                organization.fail(organization.error)
+            return NewEvents(organization, page)
+        except ServiceError as error:
+            organization.fail(error)
+            return None
 
 
 def _fetch(request: MemberRequest) -> Page:
-    run: OrganizationRun = request.member
-    return run.client.fetch(request.request.window, request.request.cursor)
+    organization: Organization = request.member
+    return organization.client.fetch(request.request.window, request.request.cursor)

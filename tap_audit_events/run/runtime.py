@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.workers import Fetch, Requests, Workers
+from tap_audit_events.extraction.workers import Fetch, RequestPlan, Workers
 from tap_audit_events.service.connection import new_session
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.service.transport import Connections, NewSession, Transport
@@ -36,7 +36,7 @@ class Runtime:
     new_session: NewSession = new_session
     connections: Connections | None = None
     new_rate_limiter: Callable[[RunRequests], RateLimiter] = RateLimiter
-    new_workers: Callable[[Requests, Fetch, Stop, int], Workers] = Workers
+    new_workers: Callable[[RequestPlan, Fetch, Stop, int], Workers] = Workers
 
     def new_transport(self, base_url: str) -> Transport:
         """What sends the requests of a run; as `Transport`, it may raise `RefusedError`."""

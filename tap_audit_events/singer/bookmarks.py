@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from logging import Logger
 from typing import Any, Final
 
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.stream_names import ORGANIZATION_KEY, REPLICATION_KEY
 from tap_audit_events.extraction.run_state import unusable
-from tap_audit_events.singer.state import has_time, organization_of
+from tap_audit_events.run.organization import GivenState
+from tap_audit_events.run.tokens import organization_logger
+from tap_audit_events.singer.state import from_bookmark, has_time, organization_of
 
 _PARTITIONS: Final = "partitions"
 _BOOKMARK: Final = frozenset(
@@ -44,6 +49,17 @@ class Bookmarks:
         }
         if in_partitions:
             self._move_into_partition(organization_ids)
+
+    def states(self, settings: Settings, logger: Logger) -> dict[str, GivenState]:
+        """The state in the bookmark of each organization, or why that cannot be used."""
+        states: dict[str, GivenState] = {}
+        for each in settings.each():
+            name, warn = each.organization_id, organization_logger(logger, each).warning
+            try:
+                states[name] = from_bookmark(self.of(name), name, warn=warn)
+            except SettingsError as error:
+                states[name] = error
+        return states
 
     def of(self, organization_id: str) -> dict[str, Any]:
         """The bookmark of an organization, empty if it has none."""

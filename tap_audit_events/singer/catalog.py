@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
 from tap_audit_events.events.schema import COVERAGE_SCHEMA
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.singer.stream_maps import removed_fields
@@ -89,3 +90,24 @@ def _is_known(breadcrumb: tuple[str, ...], schema: Mapping[str, Any]) -> bool:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(sanitize(name, 120) for name in names)
+
+
+def raw_event_warnings(
+    shape: RecordShape, deselected: Collection[str], *, has_maps: bool
+) -> Iterator[str]:
+    """Warnings if `raw_event` contains fields that were left out on purpose.
+
+    The catalog may deselect fields, and stream maps may remove or mask them.
+    """
+    if not shape.has_raw_event or RAW_EVENT in deselected:
+        return
+    if deselected:
+        yield (
+            f"raw_event contains the whole event, including the deselected {', '.join(deselected)}:"
+            " set raw_event to false, or deselect raw_event, if they must not leave the service"
+        )
+    if has_maps:
+        yield (
+            "raw_event contains the event as it was before stream_maps: if they mask or remove"
+            " fields, remove raw_event there too"
+        )

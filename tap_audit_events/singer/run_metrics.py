@@ -23,7 +23,7 @@ class RunMetric(StrEnum):
 
 def write_metrics(report: Report) -> None:
     """Write the metrics of a run, however it ended."""
-    requests = report.reader.requests
+    requests = report.run.requests
     _write("counter", metrics.Metric.HTTP_REQUEST_COUNT, requests.sent)
     _write("counter", RunMetric.RETRY_COUNT, requests.retries)
     if requests.sent:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from logging import Logger
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from singer_sdk import Tap
 from singer_sdk.singerlib import RecordMessage
-from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
+from singer_sdk.singerlib.catalog import REPLICATION_INCREMENTAL
 
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.settings import Settings, shape_to_discover
@@ -18,21 +17,18 @@ from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.exact_json import JsonText, encode, read_record
 from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
-from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.reporting.start_warnings import raw_event_warnings, warn_of_gaps
 from tap_audit_events.reporting.summary import Report
-from tap_audit_events.run.organization import OrganizationRun
-from tap_audit_events.run.organizations_plan import Stage
-from tap_audit_events.run.run import Reader
+from tap_audit_events.run.new_events import NewEvents
+from tap_audit_events.run.organization import Organization
+from tap_audit_events.run.run import Run
 from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.singer.bookmarks import Bookmarks
-from tap_audit_events.singer.catalog import removal_warnings
-from tap_audit_events.singer.coverage_stream import CoverageStream, coverage_entry
+from tap_audit_events.singer.catalog import raw_event_warnings, removal_warnings
+from tap_audit_events.singer.coverage_stream import CoverageStream
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.run_metrics import write_metrics
 from tap_audit_events.singer.sdk_stream import ExactStream
-from tap_audit_events.singer.state import from_bookmark, run_state_of, to_bookmark
+from tap_audit_events.singer.state import to_bookmark
 
 if TYPE_CHECKING:
     from tap_audit_events.singer.batch_files import BatchFiles
@@ -66,7 +62,7 @@ class AuditEventsStream(ExactStream):
         self._coverage = coverage
         self._get_settings = settings
         self._output: MessageWriter | BatchFiles = writer
-        self._changed: dict[str, OrganizationRun] = {}
+        self._changed: dict[str, Organization] = {}
         self._warned_of_large_state = False
         self._has_news = False  # that the last STATE does not cover
         self._report: Report | None = None
@@ -117,52 +113,53 @@ class AuditEventsStream(ExactStream):
         """Read all organizations to their end, and write what is new."""
         settings = self._get_settings()
         self._warn_of_removals()
+        keeps_bookmark = self.replication_method == REPLICATION_INCREMENTAL
         self._bookmarks = Bookmarks(
             self.stream_state,
             [each.organization_id for each in settings.each()],
             in_partitions=bool(settings.organizations),
         )
-        reader = Reader(settings, self._watermark_of, runtime=self._runtime, logger=self.logger)
+        run = Run(
+            settings,
+            self._bookmarks.states(settings, self.logger) if keeps_bookmark else {},
+            runtime=self._runtime,
+            logger=self.logger,
+            counts_coverage=self._coverage.selected,
+        )
         report = self._report = Report(
-            reader,
+            run,
             settings,
             logger=self.logger,
             now=self._runtime.now,
-            keeps_bookmark=self.replication_method == REPLICATION_INCREMENTAL,
+            keeps_bookmark=keeps_bookmark,
         )
-
-        def idle() -> None:
-            report.tick()
-            if self._has_news and self._output.state_is_old:
-                self._write_checkpoint()
-
-        with closing(reader.pages(idle)) as runs:
-            for run in runs:
-                self._handle(run, report)
+        with closing(run.pages()) as pages:
+            for page in pages:
+                if page is not None:
+                    self._note(page)
+                    with page:
+                        self._write(page)
+                    if page.is_last:
+                        self._end(page.organization)
+                report.page(page)
+                output = self._output
+                is_due = output.state_is_old if page is None else output.state_is_due
+                if self._has_news and is_due:
+                    self._write_checkpoint()
         report.done(records=self.records_written, left_out=self.events_left_out)
-        reader.check_errors()
+        run.check_errors()
 
-    def _handle(self, run: OrganizationRun, report: Report) -> None:
-        """Handle the stage that an organization has reached: see `Stage`."""
-        if run.has_read:
-            self._changed[run.settings.organization_id] = run
-        if run.stage is Stage.OPENED:
-            report.opened(run)
-            if not run.error:
-                self._coverage.begin(run, self._bookmark_of(run.settings))
-        elif run.stage is Stage.PAGE:
-            run.write_page(self._write_verbatim if self.is_verbatim else self._write_by_sdk)
-            report.page(run)
-        else:
-            report.ended(run)
-            if not run.error:
-                self._coverage.hold(run)
-            if not self._output.has_open_file:
-                self._write_coverage()
-            self._keep_bookmarks()  # so that the run need not stay in memory
-        self._has_news = self._has_news or self._is_worth_a_state(run)
-        if self._has_news and self._output.state_is_due:
-            self._write_checkpoint()
+    def _note(self, page: NewEvents) -> None:
+        """Note that the next STATE has to cover what is written of a page, even after an error."""
+        if page.organization.has_read:
+            self._changed[page.organization.organization_id] = page.organization
+        self._has_news = self._has_news or bool(page.texts)
+
+    def _end(self, organization: Organization) -> None:
+        self._has_news = self._coverage.add(organization) or self._has_news
+        if not self._output.has_open_file:
+            self._write_coverage()
+        self._keep_bookmarks()  # so that the organization need not stay in memory
 
     def _warn_of_removals(self) -> None:
         """Warn of fields that are written although somebody may have meant to leave them out."""
@@ -173,35 +170,6 @@ class AuditEventsStream(ExactStream):
         known["properties"] = self.effective_schema["properties"] | known["properties"]
         for warning in (*of_raw_event, *removal_warnings(known, self.mask, maps)):
             self.logger.warning("%s", warning)
-
-    @staticmethod
-    def _is_worth_a_state(run: OrganizationRun) -> bool:
-        """Whether a STATE would cover anything new; in any case, the run ends with a STATE."""
-        if not run.settings.is_one_of_several:
-            return run.stage is Stage.PAGE
-        has_record = run.stage is Stage.ENDED and run.delivery.coverage is not None
-        return run.delivery.delivered > 0 or has_record
-
-    # The start of a run
-
-    def _bookmark_of(self, settings: Settings) -> dict[str, Any]:
-        """The bookmark of earlier runs; empty for the replication method FULL_TABLE."""
-        if self.replication_method == REPLICATION_FULL_TABLE:
-            return {}
-        return self._bookmarks.of(settings.organization_id)
-
-    def _watermark_of(self, settings: Settings, logger: Logger) -> Watermark:
-        bookmark = self._bookmark_of(settings)
-        watermark = from_bookmark(
-            bookmark,
-            organization_id=settings.organization_id,
-            lookback_seconds=settings.lookback_seconds,
-            warn=logger.warning,
-        )
-        self._coverage.check(bookmark, settings.organization_id)
-        state = run_state_of(bookmark)
-        warn_of_gaps(watermark, state, settings, now=self._runtime.now(), logger=logger)
-        return watermark
 
     # STATE
 
@@ -214,18 +182,14 @@ class AuditEventsStream(ExactStream):
 
     def _write_coverage(self) -> None:
         """Write the coverage records of organizations that have ended."""
-        for run in self._coverage.write_held():
-            self._changed[run.settings.organization_id] = run
+        for organization in self._coverage.write_records():
+            self._changed[organization.organization_id] = organization
 
     def _keep_bookmarks(self) -> None:
         """Put the changed bookmarks into the next STATE."""
         if self.replication_method == REPLICATION_INCREMENTAL:
-            types = self._get_settings().action_types
-            for organization_id, run in self._changed.items():
-                bookmark = to_bookmark(
-                    run.delivery.watermark, organization_id=organization_id, action_types=types
-                )
-                self._bookmarks.keep(organization_id, bookmark | coverage_entry(run))
+            for name, organization in self._changed.items():
+                self._bookmarks.keep(name, to_bookmark(organization.state(), name))
         self._changed.clear()
 
     def _write_state_message(self) -> None:
@@ -246,19 +210,19 @@ class AuditEventsStream(ExactStream):
     def write_record(self, message: RecordMessage) -> None:
         self._output.write_records(message.stream, [encode(message.record)], self._now())
 
-    def _write_verbatim(self, delivery: Delivery) -> None:
-        """The verbatim lane: write the events' own bytes, a page at a time."""
-        texts = delivery.record_texts()
-        self._output.write_records(self.name, texts, self._now())
-        delivery.all_written()
-        self.records_written += len(texts)
-
-    def _write_by_sdk(self, delivery: Delivery) -> None:
-        """The SDK lane: write events one by one, through stream maps and flattening."""
-        for record in delivery.records():
+    def _write(self, page: NewEvents) -> None:
+        if self.is_verbatim:
+            self._write_verbatim(page.record_texts())
+            return
+        for record in page.records():
             self._runtime.stop.check()
             self._check_max_record_limit(self.records_written + self.events_left_out)
             self._write_record_message(record)
+
+    def _write_verbatim(self, texts: Sequence[JsonText]) -> None:
+        """The verbatim lane: write the events' own bytes, a page at a time."""
+        self._output.write_records(self.name, texts, self._now())
+        self.records_written += len(texts)
 
     # Outside of a run
 
@@ -269,7 +233,7 @@ class AuditEventsStream(ExactStream):
     def write_events(self, texts: Sequence[JsonText]) -> None:
         """Write events that are already in the shape of the settings, as a run would."""
         if self.is_verbatim:
-            self._output.write_records(self.name, texts, self._now())
+            self._write_verbatim(texts)
             return
         for text in texts:
             self._write_record_message(read_record(text))

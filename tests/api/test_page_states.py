@@ -4,6 +4,7 @@ import itertools
 import json
 import tracemalloc
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tap_audit_events import AuditEvents
 from tap_audit_events.api.page_states import PageState, PageStates
 from tap_audit_events.api.run_states import RunStates
+from tap_audit_events.extraction.run_state import to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 from tests.api.logs import ids
 from tests.builders import an_event
@@ -22,17 +24,17 @@ from tests.shared_server import SharedServer, a_service, an_id
 ID = st.integers(0, 5)
 
 
-def a_watermark(second: int) -> Watermark:
+def a_state(organization_id: str, second: int) -> dict[str, Any]:
     watermark = Watermark(lookback_seconds=60)
     deliver(watermark, [(f"e{second}", at(second))])
-    return watermark
+    return to_run_state(watermark, organization_id=organization_id, action_types=[])
 
 
 def states_of(organizations: Iterable[int]) -> list[PageState]:
     """The states of a run's pages, by the organization of each page."""
-    states = PageStates(RunStates({}, as_list=True), [])
+    states = PageStates(RunStates({}, as_list=True))
     return [
-        states.change(an_id(number), a_watermark(second % 60))
+        states.change(an_id(number), partial(a_state, an_id(number), second % 60))
         for second, number in enumerate(organizations)
     ]
 

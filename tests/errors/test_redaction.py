@@ -28,7 +28,6 @@ from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.singer.messages import MessageWriter
-from tap_audit_events.singer.state import to_bookmark
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.airbyte.source import run_source
 from tests.builders import an_event
@@ -37,7 +36,7 @@ from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.errors.test_secrets import TOKEN
 from tests.events.bodies import an_envelope
-from tests.extraction.watermarks import digests_of
+from tests.extraction.watermarks import bookmark_of, digests_of
 from tests.running import Run, forms_of, run
 from tests.singer.test_stopping import Start, start, wait_for_log  # noqa: F401 - a fixture
 
@@ -287,7 +286,7 @@ def test_digests_in_state_are_never_masked() -> None:
         [Group(parse_instant("2024-05-06T08:00:00Z"), digests_of(map(str, range(500))))],
         lookback_seconds=300,
     )
-    bookmark = to_bookmark(watermark, organization_id="x", action_types=["kept"])
+    bookmark = bookmark_of(watermark, organization_id="x", action_types=["kept"])
     (entry,) = bookmark["watermark"]
     text = str(max(entry["ids"], key=lambda each: len(str(each))))
     token = max(re.findall("[A-Za-z0-9]+", text), key=len)[:MIN_SECRET_LENGTH]

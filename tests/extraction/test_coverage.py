@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.events.instants import Instant, parse_instant, text_of
-from tap_audit_events.extraction.coverage import Coverage, digest_number, start_of_chain
+from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant, text_of
+from tap_audit_events.extraction.coverage import Coverage, continued_chain, digest_number
+from tap_audit_events.extraction.watermark import Watermark
 
 START = parse_instant("2024-05-06T08:00:00Z")
 END = parse_instant("2024-05-06T10:00:00Z")
@@ -128,7 +129,14 @@ def test_a_chain_starts_at_the_later_of_bookmark_and_start(
     bookmark: Instant | None, start: Instant | None, expected: Instant | None
 ) -> None:
     """Events before that time are in no record."""
-    covered_from = start_of_chain(bookmark, start, []).start
+    chain = continued_chain(
+        None,
+        range_start=start,
+        action_types=[],
+        watermark=Watermark(bookmark),
+        read_until=bookmark or EARLIEST,
+    )
+    covered_from = chain.start
     assert covered_from == (expected or parse_instant("0001-01-01T00:00:00Z"))
 
 

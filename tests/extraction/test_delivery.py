@@ -2,7 +2,6 @@
 
 import gc
 import sys
-import weakref
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
@@ -19,9 +18,7 @@ from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.planning.window_reader import ReadPage
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.singer.state import from_bookmark, to_bookmark
-from tests.builders import ORGANIZATION_ID
-from tests.extraction.watermarks import at, digests_of
+from tests.extraction.watermarks import at, bookmark_of, digests_of, read_bookmark
 
 EVERYTHING = Window(None, at(10**6))
 
@@ -39,11 +36,10 @@ def delivered(
     in_order: bool = True,
     completes_window: bool = False,
 ) -> list[str]:
-    delivery.start(ReadPage(window, page, in_order, completes_window))
-    ids = [record["id"] for record in delivery.records()]
-    delivery.commit()
-    delivery.let_go()
-    return ids
+    read = ReadPage(window, page, in_order, completes_window)
+    chosen = delivery.choose(read)
+    delivery.commit(read, chosen, len(chosen))
+    return [page.ids[position] for position in chosen]
 
 
 events_of_time = st.lists(st.integers(0, 400), max_size=50).map(
@@ -69,9 +65,7 @@ def test_any_runs_over_any_pages_deliver_every_event_once(
     bookmark: dict[str, Any] = {}
     seen: list[str] = []
     for now in [*sorted(run_times), 460]:
-        watermark = from_bookmark(
-            bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=lookback
-        )
+        watermark = read_bookmark(bookmark, lookback_seconds=lookback)
         window = run_window(
             start_date=None,
             end_date=None,
@@ -90,27 +84,8 @@ def test_any_runs_over_any_pages_deliver_every_event_once(
             for _ in range(data.draw(st.integers(1, 2))):
                 seen += delivered(delivery, a_page(page), window)
         delivery.watermark.settle(LATEST)
-        bookmark = to_bookmark(delivery.watermark, organization_id=ORGANIZATION_ID, action_types=[])
+        bookmark = bookmark_of(delivery.watermark)
     assert sorted(seen) == [event_id for event_id, _ in events]
-
-
-@given(events_of_time, st.integers(0, 50))
-def test_only_written_records_count_as_delivered(
-    events: list[tuple[str, Instant]], written: int
-) -> None:
-    """If a run ends within a page, the record that was requested last does not count."""
-    delivery = Delivery(Watermark(lookback_seconds=100))
-    delivery.start(ReadPage(EVERYTHING, a_page(events), in_order=True, completes_window=False))
-    records = delivery.records()
-    for _ in zip(range(written), records, strict=False):
-        pass  # the record requested last is not written yet
-    delivery.commit()
-    count = min(written, len(events))
-    whole = count if written > len(events) else max(0, count - 1)
-    held = b"".join(group.digests for group in delivery.watermark.groups)
-    assert held == digests_of(event_id for event_id, _ in events[:whole])
-    delivery.commit()
-    assert delivery.delivered == whole
 
 
 def test_a_bookmark_stays_while_pages_are_out_of_order() -> None:
@@ -120,8 +95,8 @@ def test_a_bookmark_stays_while_pages_are_out_of_order() -> None:
     delivered(delivery, a_page([("c", at(300)), ("b", at(200))]), in_order=False)
     delivered(delivery, a_page([("d", at(400))]), in_order=False)
     assert delivery.watermark.bookmark == at(110)
-    kept = to_bookmark(delivery.watermark, organization_id=ORGANIZATION_ID, action_types=[])
-    again = from_bookmark(kept, organization_id=ORGANIZATION_ID, lookback_seconds=0)
+    kept = bookmark_of(delivery.watermark)
+    again = read_bookmark(kept, lookback_seconds=0)
     assert again.bookmark == at(110)
     instants = [at(110), at(200), at(300), at(400), at(350)]
     assert again.fresh(["a", "b", "c", "d", "e"], instants) == [4]
@@ -139,52 +114,15 @@ def test_a_complete_window_moves_the_bookmark_once_its_last_page_was_written() -
     delivery = Delivery(watermark)
     window = Window(None, at(1000), until=at(500))
     delivered(delivery, a_page([("a", at(110))]), window)
-    delivery.start(ReadPage(window, a_page([("c", at(300)), ("b", at(200))]), False, True))
-    assert len(list(zip(range(2), delivery.records(), strict=False))) == 2
-    delivery.commit()
+    page = a_page([("c", at(300)), ("b", at(200))])
+    read = ReadPage(window, page, in_order=False, completes_window=True)
+    delivery.commit(read, delivery.choose(read), 1)
+    assert delivery.delivered == 2
     assert watermark.bookmark == at(110)
-    delivery.all_written()
-    delivery.commit()
+    assert delivered(delivery, page, window, in_order=False, completes_window=True) == ["b"]
     assert watermark.bookmark == at(300)
     delivered(delivery, a_page([("d", at(600))]), Window(at(500), at(1000)))
     assert watermark.bookmark == at(600)
-
-
-def test_a_delivered_page_can_be_released() -> None:
-    """A page is large, and the next one may take long to arrive."""
-    delivery = Delivery(Watermark())
-    page = a_page([("a", at(1)), ("b", at(2))])
-    kept = [weakref.ref(page)]
-    delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=True))
-    delivery.all_written()
-    delivery.commit()
-    delivery.let_go()
-    del page
-    assert [each() for each in kept] == [None]
-    delivery.commit()
-    assert delivery.delivered == 2
-
-
-@given(events_of_time, st.sets(st.integers(0, 50)), st.integers(0, 60))
-def test_the_texts_of_a_page_are_its_fresh_records(
-    events: list[tuple[str, Instant]], known: set[int], start: int
-) -> None:
-    """Both ways to read a page leave out the same events."""
-    window = Window(at(start), at(10**6))
-    requested = [event for event in events if event[1] >= at(start)]
-    before = [event for event in requested if events.index(event) in known]
-
-    def started() -> Delivery:
-        delivery = Delivery(Watermark(lookback_seconds=1000))
-        delivered(delivery, a_page(before), window)
-        delivery.start(ReadPage(window, a_page(events), in_order=True, completes_window=True))
-        return delivery
-
-    texts = [msgspec.json.decode(text) for text in started().texts()]
-    assert texts == list(started().records())
-    expected = [event for event in requested if event not in before]
-    assert [text["id"] for text in texts] == [event_id for event_id, _ in expected]
-    assert started().repeats == len(before)
 
 
 def test_late_events_are_counted_and_the_greatest_delay_is_kept() -> None:
@@ -204,27 +142,15 @@ def test_the_greatest_delay_of_all_pages_is_kept() -> None:
     assert found == [(2, 5.0), (2, 5.0), (5, 18.0), (6, 18.0), (6, 18.0), (8, 19.0)]
 
 
-def test_written_records_are_counted_once() -> None:
-    """Repeated commits do not count the records again."""
-    delivery = Delivery(Watermark())
-    page = a_page([("a", at(1)), ("b", at(2))])
-    delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=False))
-    for _ in range(2):
-        delivery.all_written()
-        delivery.commit()
-        delivery.commit()
-    assert delivery.delivered == 2
-
-
 def test_disorder_and_empty_cursors_are_remembered() -> None:
     """One page out of order or with an empty cursor is enough, whatever pages follow."""
     delivery = Delivery(Watermark())
     found = []
     for in_order, has_empty_cursor in [(True, False), (True, True), (True, False), (False, False)]:
         page = Page(has_empty_cursor=has_empty_cursor)
-        delivery.start(ReadPage(EVERYTHING, page, in_order, completes_window=False))
+        delivery.choose(ReadPage(EVERYTHING, page, in_order, completes_window=False))
         found.append((delivery.was_in_order, delivery.had_empty_cursor))
-    delivery.start(ReadPage(EVERYTHING, Page(), in_order=True, completes_window=False))
+    delivery.choose(ReadPage(EVERYTHING, Page(), in_order=True, completes_window=False))
     found.append((delivery.was_in_order, delivery.had_empty_cursor))
     assert found == [(True, False), (True, True), (True, True), (False, True), (False, True)]
 
@@ -240,28 +166,6 @@ def test_written_events_are_added_to_the_coverage() -> None:
     expected.add(page.ids, page.instants, page.texts)
     assert delivery.coverage == expected
     assert delivery.coverage.events == 2
-
-
-def test_a_delivery_without_pages_is_empty() -> None:
-    delivery = Delivery(Watermark())
-    assert (delivery.was_in_order, delivery.had_empty_cursor) == (True, False)
-    assert not list(delivery.texts())
-    assert not list(delivery.records())
-    delivery.commit()
-    assert (delivery.delivered, delivery.repeats, delivery.outside, delivery.late) == (0, 0, 0, 0)
-
-
-def test_each_record_counts_when_the_next_is_requested() -> None:
-    """A commit after each record does not count the record earlier."""
-    delivery = Delivery(Watermark())
-    page = a_page([(f"{time}", at(time)) for time in range(5)])
-    delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=False))
-    counts = []
-    for _ in delivery.records():
-        delivery.commit()
-        counts.append(delivery.delivered)
-    delivery.commit()
-    assert (counts, delivery.delivered) == ([0, 1, 2, 3, 4], 5)
 
 
 def test_without_a_bookmark_nothing_is_late() -> None:
@@ -305,9 +209,8 @@ def test_a_page_without_repeats_takes_no_step_for_each_event() -> None:
 
         def work() -> None:
             assert page.is_ascending
-            delivery.start(ReadPage(window, page, in_order=True, completes_window=True))
-            delivery.all_written()
-            delivery.commit()
+            read = ReadPage(window, page, in_order=True, completes_window=True)
+            delivery.commit(read, delivery.choose(read), size)
             assert delivery.delivered == size
 
         return work

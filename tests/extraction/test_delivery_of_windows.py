@@ -109,9 +109,8 @@ def test_an_event_that_its_window_does_not_show_is_an_error(
     window = Window(at(34), at(500))
     read = ReadPage(window, second, True, completes_window)
     with pytest.raises(ContractError, match=r"AE-WINDOW.*1 in all, for example 'b'") as raised:
-        delivery.start(read)
+        delivery.choose(read)
     assert raised.value.window == str(window)
-    delivery.commit()
     assert delivery.watermark.bookmark == at(33)
 
 
@@ -121,7 +120,7 @@ def test_an_event_of_the_last_instant_of_the_range_must_be_shown_in_its_window()
     delivered(delivery, first, Window(None, at(40), until=at(34)))
     rest = ReadPage(Window(at(34), at(40)), a_page([]), in_order=True, completes_window=True)
     with pytest.raises(ContractError, match="AE-WINDOW"):
-        delivery.start(rest)
+        delivery.choose(rest)
 
 
 def test_an_event_that_only_the_window_before_showed_is_delivered_by_the_next_run() -> None:
@@ -131,7 +130,7 @@ def test_an_event_that_only_the_window_before_showed_is_delivered_by_the_next_ru
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
     window, rest = Window(at(34), at(500)), a_page([("c", at(37))])
     with pytest.raises(ContractError, match="AE-WINDOW"):
-        delivery.start(ReadPage(window, rest, in_order=True, completes_window=True))
+        delivery.choose(ReadPage(window, rest, in_order=True, completes_window=True))
     again = Delivery(delivery.watermark.snapshot())
     page = a_page([("a", at(33)), ("b", at(36)), ("c", at(37))])
     assert delivered(again, page, Window(at(33), at(500))) == ["b", "c"]
@@ -165,10 +164,8 @@ def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
     """The events not written may be older than those before them, so the bookmark stays."""
     delivery = Delivery(Watermark())
     page = a_page([("a", at(35)), ("b", at(33))])
-    delivery.start(ReadPage(EVERYTHING, page, in_order=False, completes_window=True))
-    next(records := delivery.records())
-    next(records)
-    delivery.commit()
+    read = ReadPage(EVERYTHING, page, in_order=False, completes_window=True)
+    delivery.commit(read, delivery.choose(read), 1)
     assert delivery.delivered == 1
     assert delivery.watermark.bookmark == EARLIEST
 
@@ -185,9 +182,13 @@ def test_an_event_that_its_window_shows_later_is_not_an_error() -> None:
         ([("e", at(37)), ("c", at(35))], False, False),
         ([("b", at(36))], False, True),
     ):
-        delivery.start(ReadPage(window, a_page(ids), in_order, completes_window))
-        delivery.all_written()
-        delivery.commit()
+        delivered(
+            delivery,
+            a_page(ids),
+            window,
+            in_order=in_order,
+            completes_window=completes_window,
+        )
     assert delivery.delivered == 5
 
 
@@ -208,6 +209,6 @@ def test_a_restarted_window_repeats_no_event_whose_id_was_dropped(
     delivery = Delivery(Watermark())
     delivery.watermark.dropped_until = at(25)
     page = a_page([("older", at(20)), ("last dropped", at(25)), ("newer", at(30))])
-    delivery.start(ReadPage(EVERYTHING, page, True, False, restarted_at))
-    assert [record["id"] for record in delivery.records()] == expected
+    chosen = delivery.choose(ReadPage(EVERYTHING, page, True, False, restarted_at))
+    assert [page.ids[position] for position in chosen] == expected
     assert delivery.repeats == 3 - len(expected)

@@ -4,7 +4,7 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import cycle
 
@@ -71,14 +71,17 @@ def distinct(ids: list[int]) -> list[int]:
     return list(dict.fromkeys(ids))
 
 
-def patiently() -> Callable[[], None]:
-    """The main thread's work while it waits; it fails if no page arrives for long."""
-    waits = iter(range(WAIT_SECONDS))
-
-    def idle() -> None:
-        assert next(waits, None) is not None, "no page comes"
-
-    return idle
+def pages_of(workers: Workers) -> Generator[ReadPage, None, None]:
+    """The pages; it fails if none arrives for long."""
+    waits = 0
+    with closing(workers.pages()) as pages:
+        for read in pages:
+            if read is not None:
+                yield read
+                del read
+                continue
+            waits += 1
+            assert waits < WAIT_SECONDS, "no page comes"
 
 
 # Pages
@@ -92,7 +95,7 @@ def test_each_page_is_delivered_once_and_in_order(mosts: list[int]) -> None:
     service = FakeService(pages=200)
     workers = workers_for(service)
     workers._estimator = Steered(mosts)
-    assert distinct(ids_of(workers.pages(patiently()))) == list(range(2000))
+    assert distinct(ids_of(pages_of(workers))) == list(range(2000))
     assert service.requests <= 1.25 * 200 + 4
     assert service.most_in_flight <= 4
     assert threading.current_thread() not in service.threads
@@ -103,7 +106,7 @@ def test_each_page_is_delivered_once_with_the_real_estimate() -> None:
     """The estimate is computed from the times that the responses really took."""
     service = FakeService(pages=50)
     workers = Workers(a_plan(), service.send, Stop(), 4)
-    assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
+    assert distinct(ids_of(pages_of(workers))) == list(range(500))
 
 
 def test_pages_that_are_not_waited_for_leave_few_wakeups() -> None:
@@ -117,7 +120,7 @@ def test_pages_that_are_not_waited_for_leave_few_wakeups() -> None:
             return super().respond(window, cursor)
 
     service, stop = Counting(pages=60), Stop()
-    with closing(workers_for(service, stop=stop, most=8).pages(patiently())) as pages:
+    with closing(pages_of(workers_for(service, stop=stop, most=8))) as pages:
         next(pages)
         assert many.wait(WAIT_SECONDS)
         assert stop.wakeups.qsize() <= 4
@@ -130,7 +133,7 @@ def test_each_page_is_delivered_once_and_in_order_in_many_runs(seed: int) -> Non
     service = FakeService(pages=50 + seed)
     workers = workers_for(service)
     workers._estimator = Steered([1 + seed % 4, 4, 1 + seed % 3])
-    assert distinct(ids_of(workers.pages(patiently()))) == list(range((50 + seed) * PAGE_SIZE))
+    assert distinct(ids_of(pages_of(workers))) == list(range((50 + seed) * PAGE_SIZE))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,7 @@ def test_requests_are_in_flight_together(count: int) -> None:
     """If that many gain time, there are as many requests in flight as workers."""
     service = Patient(pages=50, together=count)
     workers = workers_for(service, count=count)
-    assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
+    assert distinct(ids_of(pages_of(workers))) == list(range(500))
     assert service.most_in_flight == count
     assert len(service.threads) == count
 
@@ -148,7 +151,7 @@ def test_requests_are_in_flight_together(count: int) -> None:
 def test_one_request_in_flight_needs_one_thread() -> None:
     """Against a near service a second thread would only cost time."""
     service = FakeService(pages=50)
-    assert len(distinct(ids_of(workers_for(service, most=1).pages(patiently())))) == 500
+    assert len(distinct(ids_of(pages_of(workers_for(service, most=1))))) == 500
     assert service.most_in_flight == 1
     assert len(service.threads) == 1
 
@@ -158,7 +161,7 @@ def test_a_page_is_released_before_the_next_is_taken() -> None:
     service = FakeService(pages=30)
     taken: list[weakref.ref[Page]] = []
     gc.collect()
-    with closing(workers_for(service).pages(patiently())) as pages:
+    with closing(pages_of(workers_for(service))) as pages:
         for read in pages:
             assert [page() for page in taken] == [None] * len(taken)
             taken.append(weakref.ref(read.page))
@@ -185,24 +188,27 @@ def test_the_pages_can_be_closed_by_a_thread_that_uses_the_plan() -> None:
 
     service = Waiting(pages=20)
     plan = Collecting(EVER, page_size=PAGE_SIZE, concurrency=1)
-    pages = workers_for(service, plan, count=1).pages(patiently())
+    pages = pages_of(workers_for(service, plan, count=1))
     next(pages)
     taken.set()
     assert is_closed.wait(WAIT_SECONDS)
     assert ended(service.threads)
 
 
-def test_idle_is_called_while_no_page_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The main thread logs its progress there, so its wait must be interrupted."""
+def test_the_caller_gets_control_while_no_page_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It shows progress and writes an old STATE, before the first page and during a long wait."""
     monkeypatch.setattr(workers_module, "IDLE_SECONDS", 0.001)
-    called = threading.Event()
+    waited = threading.Event()
 
     class Late(FakeService):
         def respond(self, window: Window, cursor: str | None) -> Page:
-            assert called.wait(WAIT_SECONDS)
+            assert waited.wait(WAIT_SECONDS)
             return super().respond(window, cursor)
 
-    assert len(ids_of(workers_for(Late(pages=1)).pages(called.set))) == 10
+    pages = workers_for(Late(pages=1)).pages()
+    assert [next(pages), next(pages)] == [None, None]
+    waited.set()
+    assert len(ids_of(filter(None, pages))) == 10
 
 
 # What the estimate is given
@@ -235,7 +241,7 @@ def test_the_estimator_is_given_the_times_of_each_page(monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "thread_time", lambda: processor)
     workers = Workers(a_plan(1), Slow(pages=4).send, Stop(), 1, clock)
     workers._estimator = Noting()
-    for _ in workers.pages(patiently()):
+    for _ in pages_of(workers):
         clocks[True] += 2
     assert received == [(5.0, 3.0)] * 4
     assert delivered == [2.0] * 4

@@ -20,7 +20,7 @@ from tests.extraction.planning.fake_service import (
     Hanging,
     ended,
 )
-from tests.extraction.test_workers import a_plan, ids_of, patiently, workers_for
+from tests.extraction.test_workers import a_plan, ids_of, pages_of, workers_for
 
 
 def test_an_error_is_raised_after_the_pages_before_it() -> None:
@@ -37,7 +37,7 @@ def test_an_error_is_raised_after_the_pages_before_it() -> None:
     service = Refusing(pages=9)
     ids: list[int] = []
     with pytest.raises(RefusedError):
-        ids.extend(iter_ids(workers_for(service, a_plan(1)).pages(patiently()), refused))
+        ids.extend(iter_ids(pages_of(workers_for(service, a_plan(1))), refused))
     assert ids == list(range(30))
     assert service.requests == 4
     assert ended(service.threads)
@@ -61,7 +61,7 @@ def test_a_signal_ends_the_wait_at_once(responds: int) -> None:
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(StoppedError):
-        ids_of(workers_for(service, stop=stop).pages(patiently()))
+        ids_of(pages_of(workers_for(service, stop=stop)))
     assert service.in_flight > 0
     assert all(thread.daemon for thread in service.threads)
     service.released.set()
@@ -72,7 +72,7 @@ def test_a_signal_ends_the_wait_at_once(responds: int) -> None:
 def test_a_signal_ends_the_run_between_two_pages() -> None:
     """The run ends even if more pages are ready."""
     service, stop = FakeService(pages=50), Stop()
-    pages = workers_for(service, stop=stop).pages(patiently())
+    pages = pages_of(workers_for(service, stop=stop))
     assert len(list(islice(pages, 3))) == 3
     stop.request(2)
     with pytest.raises(StoppedError):
@@ -95,7 +95,7 @@ def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatc
 def test_the_threads_end_if_the_caller_ends_early() -> None:
     """The caller may end because the target no longer reads."""
     service = FakeService(pages=200)
-    with closing(workers_for(service).pages(patiently())) as pages:
+    with closing(pages_of(workers_for(service))) as pages:
         assert len(list(islice(pages, 5))) == 5
     assert ended(service.threads)
     assert service.requests < 100
@@ -120,7 +120,7 @@ def test_a_defect_in_a_thread_ends_the_run(
     monkeypatch.setattr(Plan, name, fails)
     service = FakeService(pages=200)
     with pytest.raises(RuntimeError, match="a defect"):
-        ids_of(workers_for(service).pages(patiently()))
+        ids_of(pages_of(workers_for(service)))
     assert ended(service.threads)
 
 
@@ -133,5 +133,5 @@ def test_a_defect_while_fetching_is_raised_in_its_turn() -> None:
 
     service = Broken(pages=1)
     with pytest.raises(KeyError):
-        ids_of(workers_for(service).pages(patiently()))
+        ids_of(pages_of(workers_for(service)))
     assert ended(service.threads)

@@ -1,6 +1,6 @@
 """Builders of watermarks and events, and a check of what a watermark holds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -11,6 +11,8 @@ from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import digest_of
 from tap_audit_events.extraction.run_state import from_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.singer.state import from_bookmark, to_bookmark
+from tests.builders import ORGANIZATION_ID
 
 _START = parse_instant("2026-01-01T00:00:00Z")
 
@@ -74,6 +76,29 @@ def from_json(value: Mapping[str, Any], *, lookback_seconds: int) -> Watermark:
         organization_id=value.get("organization_id", ""),
         lookback_seconds=lookback_seconds,
     )
+
+
+def bookmark_of(
+    watermark: Watermark,
+    *,
+    organization_id: str = ORGANIZATION_ID,
+    action_types: Iterable[str] = (),
+) -> dict[str, Any]:
+    """The watermark as the tap writes it into STATE."""
+    state = to_run_state(watermark, organization_id=organization_id, action_types=action_types)
+    return to_bookmark(state, organization_id)
+
+
+def read_bookmark(
+    bookmark: Mapping[str, Any],
+    *,
+    organization_id: str = ORGANIZATION_ID,
+    lookback_seconds: int,
+    warn: Callable[[str], object] = lambda _: None,
+) -> Watermark:
+    """The watermark as the tap reads it from a state."""
+    state = from_bookmark(bookmark, organization_id, warn=warn)
+    return from_run_state(state, organization_id=organization_id, lookback_seconds=lookback_seconds)
 
 
 def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Watermark:

@@ -24,9 +24,9 @@ from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.page import parse_page
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.events.text_repair import storable
-from tap_audit_events.reporting.start_warnings import types_never_requested
-from tap_audit_events.singer.state import from_bookmark, run_state_of, to_bookmark
-from tests.builders import ORGANIZATION_ID
+from tap_audit_events.run.start_warnings import types_never_requested
+from tap_audit_events.singer.state import run_state_of
+from tests.extraction.watermarks import bookmark_of, read_bookmark
 from tests.fuzzing.checks import (
     GOOD,
     TOKEN,
@@ -69,17 +69,15 @@ def state(data: bytes) -> bool:
         check_state(document)
         bookmark = document.get("bookmarks", {}).get(STREAM, {})
         types_never_requested(run_state_of(bookmark), ["x"])
-        watermark = from_bookmark(
-            bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=60, warn=lines.append
-        )
+        watermark = read_bookmark(bookmark, lookback_seconds=60, warn=lines.append)
     except SettingsError as error:
         check_error(error)
         return False
     for line in lines:
         check_line(line)
-    written = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
+    written = bookmark_of(watermark)
     json.dumps(written, ensure_ascii=False).encode()
-    again = from_bookmark(written, organization_id=ORGANIZATION_ID, lookback_seconds=60)
+    again = read_bookmark(written, lookback_seconds=60)
     assert (again.bookmark, again.groups) == (watermark.bookmark, watermark.groups)
     return True
 

@@ -2,14 +2,15 @@
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
 
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.extraction.planning.plan import Plan
 from tap_audit_events.run.organizations_plan import (
+    MemberPage,
     MemberRequest,
     OrganizationsPlan,
 )
+from tap_audit_events.service.rate_limiter import RunRequests
 from tests.extraction.planning.scheduling import ALL_PAY, EVER
 
 EVENT = b'{"id":"%d","occurredAt":"2026-01-01T00:%02d:%02dZ"}'
@@ -26,6 +27,9 @@ class Member:
         self.has_requests = True
         self.sent = 0
         self.group = group
+
+    def open(self, *, is_impatient: bool) -> None:
+        self.group.opened.append(self)
 
     @property
     def organization_id(self) -> str:
@@ -45,27 +49,25 @@ class Member:
 class Group:
     """Organizations with one token."""
 
+    has_others = True
+
     def __init__(self, name: str, pages: Iterable[int], concurrency: int) -> None:
         self.is_held = False
         self.opened: list[Member] = []
-        self.members = deque(
+        self.unopened = deque(
             Member(f"{name}{n}", count, self, concurrency) for n, count in enumerate(pages)
         )
 
-    def open_next(self) -> Member | None:
-        if not self.members:
-            return None
-        self.opened.append(self.members.popleft())
-        return self.opened[-1]
-
     def give_up(self) -> list[str]:
-        names = [member.name for member in self.members]
-        self.members.clear()
+        names = [member.name for member in self.unopened]
+        self.unopened.clear()
         return names
 
 
 def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> OrganizationsPlan:
-    return OrganizationsPlan(groups, concurrency=concurrency, waiting=lambda: waiting)
+    requests = RunRequests(concurrency)
+    requests.waiting = waiting
+    return OrganizationsPlan(groups, requests)
 
 
 def requests_of(plan: OrganizationsPlan) -> list[MemberRequest]:
@@ -76,11 +78,11 @@ def requests_of(plan: OrganizationsPlan) -> list[MemberRequest]:
     return found
 
 
-def news_of(plan: OrganizationsPlan) -> list[Any]:
-    """All news that is ready now."""
+def pages_of(plan: OrganizationsPlan) -> list[MemberPage]:
+    """All pages and ends that are ready now."""
     found = []
-    while (news := plan.next_page()) is not None:
-        found.append(news)
+    while (page := plan.next_page()) is not None:
+        found.append(page)
     return found
 
 
@@ -89,4 +91,4 @@ def read_to_end(plan: OrganizationsPlan) -> None:
     while not plan.is_done:
         for request in requests_of(plan):
             plan.accept(request, request.member.page())
-        news_of(plan)
+        pages_of(plan)

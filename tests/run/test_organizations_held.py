@@ -5,7 +5,7 @@ import pytest
 from tap_audit_events.run.organizations_plan import (
     MemberRequest,
 )
-from tests.run.members import EVENT, Group, Member, a_plan, news_of, requests_of
+from tests.run.members import EVENT, Group, Member, a_plan, pages_of, requests_of
 
 
 def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +15,7 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
         monkeypatch.setattr(f"tap_audit_events.{module}.BYTES_HELD", most_bytes)
     groups = [Group(name, [40], 8) for name in "abcdefghij"]
     plan = a_plan(*groups, concurrency=8, waiting=8)
-    news_of(plan)
+    pages_of(plan)
     first: dict[Member, MemberRequest] = {}
     for group in groups:
         for _ in range(20):
@@ -24,7 +24,7 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
                     first[request.member] = request  # it waits, and so do later ones
                 else:
                     plan.accept(request, request.member.page())
-            news_of(plan)
+            pages_of(plan)
         group.is_held = True
     members = [member for group in groups for member in group.opened]
     assert sum(member.plan.bytes_held for member in members) <= 4 * most_bytes
@@ -35,7 +35,7 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
         for request in [*due, *requests_of(plan)]:
             plan.accept(request, request.member.page())
         due = []
-        news_of(plan)
+        pages_of(plan)
 
 
 def test_a_group_that_is_held_is_opened_later() -> None:
@@ -43,13 +43,13 @@ def test_a_group_that_is_held_is_opened_later() -> None:
     others, held = Group("a", [1], 2), Group("b", [1, 1], 2)
     held.is_held = True
     plan = a_plan(others, held)
-    news_of(plan)
+    pages_of(plan)
     assert held.opened == []
     held.is_held = False
     while not plan.is_done:
         for request in requests_of(plan):
             plan.accept(request, request.member.page())
-        news_of(plan)
+        pages_of(plan)
     assert [(member.name, member.sent) for member in held.opened] == [("b0", 1), ("b1", 1)]
 
 
@@ -57,7 +57,7 @@ def test_a_held_group_does_not_keep_others_waiting() -> None:
     """While there are others, none of its organizations is opened or requested."""
     limited, other = Group("a", [1] * 9, 2), Group("b", [1] * 9, 2)
     plan = a_plan(limited, other)
-    news_of(plan)
+    pages_of(plan)
     limited.is_held = True
     opened = len(limited.opened)
     names: list[str] = []
@@ -67,7 +67,7 @@ def test_a_held_group_does_not_keep_others_waiting() -> None:
         for request in batch:
             names.append(request.member.name)
             plan.accept(request, request.member.page())
-        news_of(plan)
+        pages_of(plan)
     assert set(names) == {f"b{n}" for n in range(9)}
     assert len(limited.opened) == opened
 
@@ -76,10 +76,10 @@ def test_organizations_that_are_held_do_not_keep_others_from_being_opened() -> N
     """Any number of held organizations may be open already."""
     limited, other = [Group(name, [1], 2) for name in "ab"], Group("c", [1], 2)
     plan = a_plan(*limited, other)
-    news_of(plan)
+    pages_of(plan)
     for group in limited:
         group.is_held = True
-    news_of(plan)
+    pages_of(plan)
     assert [request.member.name for request in requests_of(plan)] == ["c0"]
 
 
@@ -88,7 +88,7 @@ def test_if_all_are_held_one_request_waits() -> None:
     group = Group("a", [1] * 5, 4)
     group.is_held = True
     plan = a_plan(group, concurrency=4)
-    news_of(plan)
+    pages_of(plan)
     assert len(requests_of(plan)) == 1
 
 
@@ -96,11 +96,11 @@ def test_if_all_are_held_one_request_waits() -> None:
 def test_requests_that_wait_leave_their_place_to_others(waiting: int) -> None:
     """For each request that waits for a retry or a rate limit, one more organization is opened."""
     plan = a_plan(Group("a", [1] * 20, 2), waiting=waiting)
-    news_of(plan)
+    pages_of(plan)
     sent: list[MemberRequest] = []
     while batch := requests_of(plan):
         sent += batch
-        news_of(plan)
+        pages_of(plan)
     assert len(sent) == 2 + waiting
 
 
@@ -108,10 +108,10 @@ def test_an_organization_that_is_held_gets_no_further_page() -> None:
     """Its other windows wait, while those of another token are requested."""
     limited, other = Group("a", [50], 4), Group("b", [50], 4)
     plan = a_plan(limited, other, concurrency=4)
-    news_of(plan)
+    pages_of(plan)
     for request in requests_of(plan):
         plan.accept(request, request.member.page())
-    news_of(plan)
+    pages_of(plan)
     limited.is_held = True
     assert {request.member.name for request in requests_of(plan)} == {"b0"}
 
@@ -122,9 +122,9 @@ def test_without_room_an_organization_without_pages_gets_one_request(
     """The pages that fill the room belong to another organization, and may be taken much later."""
     most_bytes = "tap_audit_events.run.organizations_plan.BYTES_HELD"
     plan = a_plan(Group("a", [50, 50], 8), concurrency=8)
-    news_of(plan)
+    pages_of(plan)
     for request in requests_of(plan):
         plan.accept(request, request.member.page())
-    news_of(plan)
+    pages_of(plan)
     monkeypatch.setattr(most_bytes, 0)
     assert [request.member.name for request in requests_of(plan)] == ["a0", "a1"]

@@ -11,13 +11,12 @@ from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.run.organizations_plan import (
     MAX_OPEN,
     MemberRequest,
-    Stage,
 )
 from tests.extraction.planning.scheduling import ALL_PAY
 from tests.run.members import (
     Group,
     a_plan,
-    news_of,
+    pages_of,
     read_to_end,
     requests_of,
 )
@@ -27,50 +26,43 @@ def test_new_organizations_are_requested_first() -> None:
     """An organization with more pages gets the requests that new ones leave."""
     group = Group("a", [5, 1, 1], 2)
     plan = a_plan(group)
-    news_of(plan)
+    pages_of(plan)
     first, second = requests_of(plan)
     assert [first.member.name, second.member.name] == ["a0", "a1"]
     plan.accept(first, first.member.page())
-    news_of(plan)
+    pages_of(plan)
     (third,) = requests_of(plan)
     assert third.member.name == "a2"
     plan.accept(second, second.member.page())
     plan.accept(third, third.member.page())
-    news_of(plan)
+    pages_of(plan)
     assert {request.member.name for request in requests_of(plan)} == {"a0"}
 
 
-def test_the_news_name_an_organization_its_stage_and_its_page() -> None:
-    """Each page is delivered in order, between the start and the end of its organization."""
+def test_each_page_comes_in_order_and_then_the_end_of_its_organization() -> None:
     plan = a_plan(Group("a", [2], 1), concurrency=1)
-    news = news_of(plan)
+    pages = pages_of(plan)
     while not plan.is_done:
         for request in requests_of(plan):
             plan.accept(request, request.member.page())
-        news += news_of(plan)
-    found = [(each.member.name, each.stage, each.page and each.page.page.ids) for each in news]
-    assert found == [
-        ("a0", Stage.OPENED, None),
-        ("a0", Stage.PAGE, ["1"]),
-        ("a0", Stage.PAGE, ["2"]),
-        ("a0", Stage.ENDED, None),
-    ]
+        pages += pages_of(plan)
+    found = [(each.member.name, each.page and each.page.page.ids) for each in pages]
+    assert found == [("a0", ["1"]), ("a0", ["2"]), ("a0", None)]
 
 
 def test_an_organization_with_nothing_to_read_ends_without_a_request() -> None:
     """Its range may be empty, or its state unusable."""
     group = Group("a", [1, 1], 2)
-    group.members[0].has_requests = False
+    group.unopened[0].has_requests = False
     plan = a_plan(group)
-    found = [(news.member.name, news.stage) for news in news_of(plan)]
-    assert found == [("a0", Stage.OPENED), ("a0", Stage.ENDED), ("a1", Stage.OPENED)]
+    assert [(each.member.name, each.page) for each in pages_of(plan)] == [("a0", None)]
     assert [request.member.name for request in requests_of(plan)] == ["a1"]
 
 
 def test_as_many_organizations_are_opened_as_requests_may_be_sent() -> None:
     """A run of many organizations does not hold the states of all of them."""
     group = Group("a", [1] * 9, 3)
-    news_of(a_plan(group, concurrency=3))
+    pages_of(a_plan(group, concurrency=3))
     assert len(group.opened) == 3
 
 
@@ -78,20 +70,20 @@ def test_as_many_organizations_are_opened_as_requests_may_be_sent() -> None:
 def test_a_single_organization_gets_as_many_requests_as_gain_time(most: int) -> None:
     """Its own requests in flight are counted once."""
     plan = a_plan(Group("a", [50], 4), concurrency=4)
-    news_of(plan)
+    pages_of(plan)
     (first,) = requests_of(plan)
     plan.accept(first, first.member.page())
-    news_of(plan)
+    pages_of(plan)
     assert len(list(iter(lambda: plan.next_request(most), None))) == most
 
 
 def test_each_of_several_organizations_is_read_in_windows() -> None:
     """The younger one can then be read in parallel once it is the oldest."""
     plan = a_plan(Group("a", [50, 50], 4), concurrency=4)
-    news_of(plan)
+    pages_of(plan)
     for request in requests_of(plan):
         plan.accept(request, request.member.page())
-    news_of(plan)
+    pages_of(plan)
     second = requests_of(plan)
     assert {request.member.name for request in second} == {"a0", "a1"}
     assert all(request.request.window.until is not None for request in second)
@@ -103,9 +95,9 @@ def test_ready_pages_count_if_they_arrive_faster_than_they_are_taken(
 ) -> None:
     """The pages of two organizations are ready, and eight others wait for their requests."""
     plan = a_plan(Group("a", [1] * 20, 8), concurrency=8)
-    news_of(plan)
+    pages_of(plan)
     first = list(islice(iter(lambda: plan.next_request(ALL_PAY), None), 2))
-    news_of(plan)
+    pages_of(plan)
     for request in first:
         plan.accept(request, request.member.page())
     assert len(list(iter(lambda: plan.next_request(most), None))) == requested
@@ -115,14 +107,12 @@ def test_one_failure_ends_one_organization() -> None:
     """The error is reported at the end of its organization; the others continue."""
     group = Group("a", [1, 1], 2)
     plan = a_plan(group)
-    news_of(plan)
+    pages_of(plan)
     bad, good = requests_of(plan)
     error = service_error("AE-403")
     plan.fail(bad, error)
     plan.accept(good, good.member.page())
-    ended = {
-        news.member.name: news.member.error for news in news_of(plan) if news.stage is Stage.ENDED
-    }
+    ended = {each.member.name: each.member.error for each in pages_of(plan) if each.page is None}
     assert ended == {"a0": error, "a1": None}
     assert plan.is_done
 
@@ -131,16 +121,16 @@ def test_organizations_of_a_refused_token_get_no_request() -> None:
     """The organizations of other tokens are opened and read."""
     refused, other = Group("a", [1] * 50, 2), Group("b", [1] * 50, 2)
     plan = a_plan(refused, other)
-    news_of(plan)
+    pages_of(plan)
     for request in requests_of(plan):
         if request.member.group is refused:
             plan.fail(request, service_error("AE-401"))
         else:
             plan.accept(request, request.member.page())
-    news_of(plan)
+    pages_of(plan)
     read_to_end(plan)
     assert sum(member.sent for member in refused.opened) == 0
-    assert len(plan.not_started) == 49
+    assert plan.not_started_count == 49
     assert [each.sent for each in other.opened] == [1] * 50
 
 
@@ -156,7 +146,7 @@ def test_every_organization_is_read_within_the_bounds(seed: int) -> None:
     ]
     plan = a_plan(*groups, concurrency=concurrency)
     in_flight: list[MemberRequest] = []
-    stages: dict[str, list[Stage]] = {}
+    ended: list[str] = []
     for _ in range(500):
         for group in groups:
             group.is_held = rng.random() < 0.1
@@ -167,18 +157,14 @@ def test_every_organization_is_read_within_the_bounds(seed: int) -> None:
         if in_flight and rng.random() < 0.8:
             request = in_flight.pop(rng.randrange(len(in_flight)))
             plan.accept(request, request.member.page())
-        for news in news_of(plan):
-            stages.setdefault(news.member.name, []).append(news.stage)
-        is_open = [name for name, each in stages.items() if each[-1] is not Stage.ENDED]
-        assert len(is_open) <= MAX_OPEN * concurrency
+        ended += [each.member.name for each in pages_of(plan) if each.page is None]
+        opened = sum(len(group.opened) for group in groups)
+        assert opened - len(ended) <= MAX_OPEN * concurrency
     else:
-        raise AssertionError(f"not read: {in_flight}, {stages}")
+        raise AssertionError(f"not read: {in_flight}, {ended}")
     members = [member for group in groups for member in group.opened]
-    assert set(stages) == {member.name for member in members}
-    for each in stages.values():
-        assert each[0] is Stage.OPENED
-        assert each[-1] is Stage.ENDED
-        assert each.count(Stage.OPENED) == each.count(Stage.ENDED) == 1
+    assert sorted(ended) == sorted(member.name for member in members)
+    assert not any(group.unopened for group in groups)
     for member in members:
         assert member.sent >= member.pages
 
@@ -186,17 +172,17 @@ def test_every_organization_is_read_within_the_bounds(seed: int) -> None:
 def test_an_organization_whose_page_cannot_be_delivered_ends_alone() -> None:
     """It ends with its error, and its other pages are not delivered."""
     plan = a_plan(Group("a", [3, 2], 2))
-    news_of(plan)
+    pages_of(plan)
     bad, good = requests_of(plan)
     plan.accept(bad, bad.member.page())
-    (page,) = news_of(plan)
+    (page,) = pages_of(plan)
     assert page.member is bad.member
     (following,) = requests_of(plan)
     plan.accept(following, bad.member.page())
     error = service_error("AE-NESTING")
     bad.member.error = error
-    (ended,) = news_of(plan)
-    assert (ended.member, ended.stage) == (bad.member, Stage.ENDED)
+    (ended,) = pages_of(plan)
+    assert (ended.member, ended.page) == (bad.member, None)
     assert bad.member.error is error
     plan.accept(good, good.member.page())
-    assert [news.member for news in news_of(plan)] == [good.member]
+    assert {each.member for each in pages_of(plan)} == {good.member}

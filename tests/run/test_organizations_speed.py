@@ -11,6 +11,7 @@ from tap_audit_events.run.organizations_plan import (
     MemberRequest,
     OrganizationsPlan,
 )
+from tap_audit_events.service.rate_limiter import RunRequests
 from tests.extraction.planning.scheduling import Play, pages_needed
 from tests.extraction.planning.shapes import drawn, office_hours
 from tests.run.members import requests_of
@@ -32,11 +33,15 @@ class PlayedMember:
         self.plan = self.play.plan
         self.requests = 0
 
+    def open(self, *, is_impatient: bool) -> None:
+        pass
+
 
 class PlayedGroup:
     """Organizations with so many pages each."""
 
     is_held = False
+    has_others = True
 
     def __init__(self, pages: list[int], concurrency: int, seed: int) -> None:
         histories = [
@@ -44,10 +49,7 @@ class PlayedGroup:
             for number, count in enumerate(pages)
         ]
         self.members = [PlayedMember(each, concurrency, self) for each in histories]
-        self._unopened = deque(self.members)
-
-    def open_next(self) -> PlayedMember | None:
-        return self._unopened.popleft() if self._unopened else None
+        self.unopened = deque(self.members)
 
     def give_up(self) -> list[str]:
         raise NotImplementedError
@@ -56,7 +58,7 @@ class PlayedGroup:
 def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, int]:
     """The seconds and the requests of a run that delivers every event of each organization."""
     group = PlayedGroup(pages, concurrency, seed)
-    plan = OrganizationsPlan([group], concurrency=concurrency, waiting=lambda: 0)
+    plan = OrganizationsPlan([group], RunRequests(concurrency))
     seconds, sent = 0.0, 0
     in_flight: list[tuple[float, int, MemberRequest]] = []
     take_all(plan)
@@ -77,9 +79,9 @@ def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, in
 
 
 def take_all(plan: OrganizationsPlan) -> None:
-    while (news := plan.next_page()) is not None:
-        if news.page is not None:
-            news.member.play._take(news.page)
+    while (found := plan.next_page()) is not None:
+        if found.page is not None:
+            found.member.play._take(found.page)
 
 
 @pytest.mark.parametrize("pages", [1, 2, 3, 5, 8])
@@ -111,7 +113,7 @@ def test_a_large_organization_among_small_ones_is_read_in_parallel(position: int
 def test_organizations_that_are_held_need_no_workers() -> None:
     """The only one that can be requested gets all of them, for windows."""
     limited, other = PlayedGroup([8] * 7, 8, seed=0), PlayedGroup([8], 8, seed=1)
-    plan = OrganizationsPlan([limited, other], concurrency=8, waiting=lambda: 0)
+    plan = OrganizationsPlan([limited, other], RunRequests(8))
     take_all(plan)
     for request in requests_of(plan):
         _, page = request.member.play._respond(request.request)

@@ -1,4 +1,4 @@
-"""The reader delivers pages of events in order, each event once, without Singer."""
+"""A run delivers pages of events in order, each event once, whichever face advances it."""
 
 import json
 import logging
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
@@ -14,26 +14,24 @@ from typing import Any
 import pytest
 
 from tap_audit_events.config.settings import read_settings
-from tap_audit_events.errors.exceptions import ContractError, SettingsError, service_error
-from tap_audit_events.events.exact_json import read_record
-from tap_audit_events.events.instants import text_of
+from tap_audit_events.errors.exceptions import (
+    ContractError,
+    OrganizationsError,
+    SettingsError,
+    service_error,
+)
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.workers import Workers
-from tap_audit_events.run.organization import OrganizationRun
-from tap_audit_events.run.organizations_plan import Stage
-from tap_audit_events.run.run import Reader
+from tap_audit_events.run.new_events import NewEvents
+from tap_audit_events.run.organization import GivenState
+from tap_audit_events.run.run import Run
 from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
-from tap_audit_events.service.rate_limiter import RunRequests
 from tests.builders import an_event
-from tests.extraction.watermarks import from_json, to_json
 from tests.shared_server import an_id
 
 NOW = datetime(2024, 5, 7, tzinfo=UTC)
-LOGGER = logging.getLogger("reader")
 
 
 def events(first: int, end: int) -> list[dict[str, Any]]:
@@ -44,53 +42,43 @@ def events(first: int, end: int) -> list[dict[str, Any]]:
     ]
 
 
-class OneReader:
-    """Reads one organization; `run` is set as soon as it is opened."""
-
-    run: OrganizationRun
-
-    def __init__(self, settings: dict[str, Any], watermark: Watermark) -> None:
-        self._reader = Reader(
-            read_settings(settings),
-            lambda *_: watermark,
-            runtime=Runtime(now=lambda: NOW),
-            logger=LOGGER,
-        )
-
-    @property
-    def requests(self) -> RunRequests:
-        return self._reader.requests
-
-    @property
-    def delivery(self) -> Delivery:
-        return self.run.delivery
-
-    def check_errors(self) -> None:
-        self._reader.check_errors()
-
-    def pages(self) -> Generator[Delivery, None, None]:
-        with closing(self._reader.pages()) as runs:
-            for self.run in runs:
-                if self.run.stage is Stage.PAGE:
-                    yield self.run.delivery
-                    self.run.delivery.commit()
+def a_run(
+    settings: dict[str, Any],
+    state: GivenState = {},  # noqa: B006 - it is not changed
+    runtime: Runtime | None = None,
+    **more: Any,
+) -> Run:
+    given = read_settings(settings | {"page_size": 10} | more)
+    return Run(
+        given,
+        {each.organization_id: state for each in given.each()},
+        runtime=runtime or Runtime(now=lambda: NOW),
+        logger=logging.getLogger("run"),
+    )
 
 
-def a_reader(settings: dict[str, Any], watermark: Watermark, **more: Any) -> OneReader:
-    return OneReader(settings | {"page_size": 10} | more, watermark)
+def pages_of(run: Run) -> Generator[NewEvents, None, None]:
+    with closing(run.pages()) as pages:
+        yield from filter(None, pages)
 
 
-def ids_of(reader: OneReader) -> list[str]:
-    """Read a range to its end, marking each page as written, and return the ids."""
+def read(run: Run) -> tuple[list[str], Mapping[str, Any]]:
+    """Read a range of one organization to its end; return the ids and the state."""
     ids: list[str] = []
-    for page in reader.pages():
-        assert len(page.texts()) <= 10
-        ids += [read_record(text)["id"] for text in page.texts()]
-        page.all_written()
-    return ids
+    for page in pages_of(run):
+        assert len(page.texts) <= 10
+        with page:
+            ids += [record["id"] for record in page.records()]
+    assert page.is_last
+    return ids, page.organization.state()
 
 
-def test_importing_the_reader_does_not_import_the_sdk() -> None:
+def failing(*_: object) -> None:
+    """Write something, and fail."""
+    raise ZeroDivisionError
+
+
+def test_importing_a_run_does_not_import_the_sdk() -> None:
     """Faces other than the Singer tap do not need the SDK."""
     code = "import sys, tap_audit_events.run.run; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -105,22 +93,19 @@ def test_pages_are_in_order_and_contain_each_event_once(
 ) -> None:
     """This holds with one request in flight and with several."""
     service.add(events(0, 95))
-    reader = a_reader(settings, Watermark(), concurrency=concurrency)
-    assert ids_of(reader) == [event["id"] for event in events(0, 95)]
-    assert reader.delivery.delivered == 95
-    bookmark = reader.delivery.watermark.bookmark
-    assert bookmark is not None
-    assert text_of(bookmark) == events(94, 95)[0]["occurredAt"]
+    ids, state = read(a_run(settings, concurrency=concurrency))
+    assert ids == [event["id"] for event in events(0, 95)]
+    assert state["bookmark"] == events(94, 95)[0]["occurredAt"]
 
 
 class WeighingWorkers(Workers):
     """Sends each request in the main thread, if no page from before is in memory."""
 
-    def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
+    def pages(self) -> Generator[Any, None, None]:
         taken: list[weakref.ref[Page]] = []
         while not self._plan.is_done:
             latest = self._plan.next_page()
-            if not latest:
+            if latest is None:
                 assert [page for page in taken if page() is not None] == []
                 request = self._plan.next_request(1)
                 self._plan.accept(request, self._fetch(request))
@@ -137,64 +122,100 @@ def test_a_page_is_released_before_the_next_one_is_requested(
     """Pages are large, so memory has room for only one more."""
     service.add(events(0, 30))
     runtime = Runtime(now=lambda: NOW, new_workers=WeighingWorkers)
-    reader = Reader(
-        read_settings(settings | {"page_size": 10}),
-        lambda *_: Watermark(),
-        runtime=runtime,
-        logger=LOGGER,
-    )
-    with closing(reader.pages()) as runs:
-        for run in runs:
-            run.write_page(Delivery.all_written)
-    assert run.delivery.delivered == 30
+    assert len(read(a_run(settings, runtime=runtime))[0]) == 30
 
 
 def test_a_second_run_continues_from_the_state_of_the_first(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """With only the watermark as JSON, it reads just the new and late events."""
-    late = an_event(id="late", at="2024-05-06T07:00:15.5Z")
+    """With only the state as JSON, it reads just the new and late events."""
     service.add(events(0, 30))
-    first = a_reader(settings, Watermark(lookback_seconds=300))
-    assert len(ids_of(first)) == 30
-    state = to_json(first.delivery.watermark)
-    service.add([late, *events(30, 35)])
-    second = a_reader(settings, from_json(state, lookback_seconds=300))
-    expected = ["late", *(event["id"] for event in events(30, 35))]
-    assert ids_of(second) == expected
-    assert second.delivery.late == 1
+    _, state = read(a_run(settings))
+    service.add([an_event(id="late", at="2024-05-06T07:00:15.5Z"), *events(30, 35)])
+    second, _ = read(a_run(settings, json.loads(json.dumps(state))))
+    assert second == ["late", *(event["id"] for event in events(30, 35))]
 
 
-def test_a_page_that_was_not_written_is_not_delivered(
+def test_a_run_before_the_first_event_has_an_empty_state(settings: dict[str, Any]) -> None:
+    assert read(a_run(settings)) == ([], {})
+
+
+def test_the_state_covers_what_was_written_before_an_error(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """The run after one that ended early continues after the last page that was written."""
-    service.add(events(0, 30))
-    reader = a_reader(settings, Watermark(), concurrency=1)
-    with closing(reader.pages()) as pages:
-        next(pages).all_written()
-        next(pages)  # not written
-    assert reader.delivery.delivered == 10
-    again = a_reader(settings, reader.delivery.watermark, concurrency=1)
-    assert ids_of(again) == [event["id"] for event in events(10, 30)]
-
-
-def test_events_that_were_not_written_are_delivered_by_the_next_run(
-    service: Service, settings: dict[str, Any]
-) -> None:
-    """This holds even if newer events of the page were written before the one that failed."""
+    """Even if the next record was requested already, and also of a page that is out of order."""
     older, newer = an_event(id="older", at="2024-05-06T01:00:00Z"), an_event(id="newer")
     service.add([older, newer])
-    page = json.dumps({"auditEvents": [newer, older]}).encode()
-    service.add_faults([Fault(kind="body", text=page, when="1")])
-    reader = a_reader(settings, Watermark())
-    pages = reader.pages()
-    records = next(pages).records()
-    assert (next(records)["id"], next(records)["id"]) == ("newer", "older")
-    reader.run.error = service_error("AE-EVENT")
-    with pytest.raises(ContractError):
-        next(pages)
-    assert ids_of(a_reader(settings, reader.delivery.watermark)) == ["older"]
+    text = json.dumps({"auditEvents": [newer, older]}).encode()
+    service.add_faults([Fault(kind="body", text=text, when="1")])
+    pages = pages_of(a_run(settings))
+    page = next(pages)
+    records = page.records()
+    with pytest.raises(ZeroDivisionError), page:
+        failing(next(records), next(records))
+    state = page.organization.state()
+    pages.close()
+    assert read(a_run(settings, state))[0] == ["older"]
+
+
+def test_nothing_of_a_page_counts_if_its_texts_could_not_be_written(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """They are written together, so it is not known how many arrived."""
+    service.add(events(0, 30))
+    pages = pages_of(a_run(settings, concurrency=1))
+    with next(pages):
+        pass
+    page = next(pages)
+    with pytest.raises(ZeroDivisionError), page:
+        failing(page.record_texts())
+    state = page.organization.state()
+    pages.close()
+    again, _ = read(a_run(settings, state))
+    assert again == [event["id"] for event in events(10, 30)]
+
+
+def test_a_page_that_was_not_written_is_not_in_the_state(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """The next run continues after the last page that was written."""
+    service.add(events(0, 30))
+    pages = pages_of(a_run(settings, concurrency=1))
+    with next(pages):
+        pass
+    state = next(pages).organization.state()
+    pages.close()
+    again, _ = read(a_run(settings, state, concurrency=1))
+    assert again == [event["id"] for event in events(10, 30)]
+
+
+@pytest.mark.parametrize("is_only", [True, False])
+def test_an_event_that_cannot_be_written_ends_its_organization(
+    is_only: bool, service: Service, settings: dict[str, Any]
+) -> None:
+    """If it is one of several, its last page names the error, and the run raises it at the end."""
+    service.add(events(0, 30))
+    if not is_only:
+        settings["organizations"] = [{"organization_id": settings.pop("organization_id")}]
+    run = a_run(settings)
+    pages = pages_of(run)
+    error = service_error("AE-NESTING")
+    page = next(pages)
+    try:
+        with page:
+            records = page.records()
+            next(records)
+            next(records)
+            raise error
+    except ContractError:
+        assert is_only
+    assert page.organization.state()["bookmark"] == "2024-05-06T07:00:00Z"
+    if not is_only:
+        (last,) = pages
+        assert last.is_last
+        assert last.organization.error is error
+        with pytest.raises(OrganizationsError, match="AE-NESTING"):
+            run.check_errors()
 
 
 def is_after_the_first_page(request: ReceivedRequest) -> bool:
@@ -202,7 +223,7 @@ def is_after_the_first_page(request: ReceivedRequest) -> bool:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_closing_the_reader_early_ends_every_thread(
+def test_closing_the_run_early_ends_every_thread(
     concurrency: int, service: Service, settings: dict[str, Any]
 ) -> None:
     """A thread that waits minutes for a retry ends too, and no request is sent afterwards."""
@@ -212,12 +233,13 @@ def test_closing_the_reader_early_ends_every_thread(
         [Fault(kind="status", code=503, retry_after="600", only=is_after_the_first_page)]
     )
     before = set(threading.enumerate())
-    reader = a_reader(settings, Watermark(), concurrency=concurrency)
+    run = a_run(settings, concurrency=concurrency)
     waits = threading.Event()
-    reader.requests.on_wait = waits.set
-    with closing(reader.pages()) as pages:
-        next(pages).all_written()
-        assert waits.wait(timeout=30)
+    run.requests.on_wait = waits.set
+    pages = pages_of(run)
+    next(pages)
+    assert waits.wait(timeout=30)
+    pages.close()
     for thread in set(threading.enumerate()) - before:
         thread.join(timeout=30)
         assert not thread.is_alive()
@@ -230,38 +252,33 @@ def test_a_defect_in_one_of_several_organizations_is_raised_at_the_end(
     """Otherwise the run would end as if it had read everything."""
     service.add(events(0, 5))
     settings["organizations"] = [{"organization_id": settings.pop("organization_id")}]
-    reader = a_reader(settings, Watermark())
-    for _ in reader.pages():
-        reader.run.error = ZeroDivisionError()
+    run = a_run(settings)
+    for page in pages_of(run):
+        page.organization.error = ZeroDivisionError()
     with pytest.raises(ZeroDivisionError):
-        reader.check_errors()
+        run.check_errors()
 
 
-def test_an_empty_range_has_no_pages(service: Service, settings: dict[str, Any]) -> None:
-    """No request is sent for it."""
-    reader = a_reader(settings, Watermark(), start_date="2030-01-01T00:00:00Z")
-    assert ids_of(reader) == []
-    assert reader.run.window is None
-    assert service.requests == []
+def test_an_empty_range_has_only_a_last_page(service: Service, settings: dict[str, Any]) -> None:
+    """No request is sent for it, and its state stays as it is."""
+    service.add(events(0, 5))
+    _, state = read(a_run(settings))
+    sent = len(service.requests)
+    assert read(a_run(settings, state, start_date="2030-01-01T00:00:00Z")) == ([], state)
+    assert len(service.requests) == sent
 
 
 def test_an_organization_whose_state_cannot_be_used_is_not_requested(
-    settings: dict[str, Any],
+    settings: dict[str, Any], service: Service
 ) -> None:
-    """A request could not bring events that are delivered."""
-
-    def refused(*_: object) -> Watermark:
-        raise SettingsError(["the state cannot be used"], "AE-STATE")
-
+    """A request could bring events that were delivered before."""
     settings["organizations"] = [{"organization_id": settings.pop("organization_id")}]
-    reader = Reader(
-        read_settings(settings), refused, runtime=Runtime(now=lambda: NOW), logger=LOGGER
-    )
-    with closing(reader.pages()) as runs:
-        assert [(run.stage, run.has_requests) for run in runs] == [
-            (Stage.OPENED, False),
-            (Stage.ENDED, False),
-        ]
+    for state in (SettingsError(["no"], "AE-STATE"), {"organization_id": "another"}):
+        run = a_run(settings, state)
+        (page,) = pages_of(run)
+        assert page.is_last
+        assert isinstance(page.organization.error, SettingsError)
+    assert not service.requests
 
 
 @pytest.mark.parametrize(("tokens", "others_can_be_sent"), [("aa", False), ("ab", True)])
@@ -270,22 +287,21 @@ def test_a_request_that_waits_for_its_token_holds_up_no_other_token(
 ) -> None:
     """Otherwise the limits of a few tokens would slow all of them."""
     del settings["organization_id"], settings["access_token"]
-    settings["concurrency"] = 1
     settings["organizations"] = [
         {"organization_id": an_id(number), "access_token": f"acme_pat_{token}"}
         for number, token in enumerate(tokens)
     ]
 
     class OneWaits(Workers):
-        def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
-            yield self._plan.next_page()
+        def pages(self) -> Generator[Any, None, None]:
+            assert self._plan.next_page() is None
             assert self._plan.next_request(1)
-            yield self._plan.next_page()
             assert not self._plan.next_request(1)
-            reader.requests.waiting += 1
+            run.requests.waiting += 1
+            self._plan.next_page()
             assert bool(self._plan.next_request(1)) == others_can_be_sent
+            yield None
 
     runtime = Runtime(now=lambda: NOW, new_workers=OneWaits)
-    reader = Reader(read_settings(settings), lambda *_: Watermark(), runtime=runtime, logger=LOGGER)
-    with closing(reader.pages()) as runs:
-        assert [run.stage for run in runs] == [Stage.OPENED] * 2
+    run = a_run(settings, runtime=runtime, concurrency=1)
+    assert list(run.pages()) == [None]

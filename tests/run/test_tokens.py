@@ -5,16 +5,11 @@ from pathlib import Path
 
 from requests import PreparedRequest, Request, Response
 
-from tap_audit_events.config.settings import Settings, read_settings
-from tap_audit_events.run.organization import (
-    OrganizationRun,
-    TokenGroup,
-    organization_logger,
-    token_groups,
-)
+from tap_audit_events.config.settings import read_settings
 from tap_audit_events.run.runtime import Runtime
+from tap_audit_events.run.tokens import organization_logger, token_groups
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RunRequests
 from tests.config.test_settings import GOOD
 from tests.service.scripted import LoggedLines
 from tests.shared_server import an_id
@@ -25,21 +20,27 @@ def sent(authenticator: AccessTokenAuthenticator) -> PreparedRequest:
     return authenticator(Request("GET", f"{GOOD['base_url']}/v1/x").prepare())
 
 
-def open_none(settings: Settings, group: TokenGroup) -> OrganizationRun:
-    raise NotImplementedError
-
-
 def test_organizations_are_held_only_if_there_are_other_tokens() -> None:
     """With one token, nothing else can be requested while the service limits its requests."""
-    limiter = RateLimiter(RunRequests(1))
-    only, one_of_several = (
-        TokenGroup(iter(()), limiter, open_none, has_others=has_others)
-        for has_others in (False, True)
-    )
-    assert (only.is_held, one_of_several.is_held) == (False, False)
-    with limiter.permit() as permit:
-        limiter.rate_limited(permit, 60)
-    assert (only.is_held, one_of_several.is_held) == (False, True)
+    requests = RunRequests(1)
+    transport = Runtime().new_transport(GOOD["base_url"])
+    groups = []
+    for tokens in ("a", "ab"):
+        organizations = [
+            {"organization_id": an_id(number), "access_token": f"acme_pat_{token}"}
+            for number, token in enumerate(tokens)
+        ]
+        given = GOOD | {"access_token": None, "organization_id": None}
+        settings = read_settings(given | {"organizations": organizations})
+        runtime = Runtime(shuffle=list)
+        groups.append(
+            token_groups(settings, requests, transport, runtime=runtime, logger=LoggedLines())[0]
+        )
+    for group in groups:
+        assert not group.is_held
+        with group.limiter.permit() as permit:
+            group.limiter.rate_limited(permit, 60)
+    assert [group.is_held for group in groups] == [False, True]
 
 
 def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: Path) -> None:
@@ -54,11 +55,13 @@ def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: 
     ]
     given = GOOD | {"access_token": None, "organization_id": None, "organizations": organizations}
     settings = read_settings(given)
-    groups = token_groups(settings, open_none, RunRequests(1), Runtime(shuffle=list))
+    runtime, requests = Runtime(shuffle=list), RunRequests(1)
+    transport = runtime.new_transport(GOOD["base_url"])
+    groups = token_groups(settings, requests, transport, runtime=runtime, logger=LoggedLines())
     assert groups[0].limiter is groups[1].limiter
     assert not any(group.has_others for group in groups)
     one, other = (
-        group.authenticator(each, LoggedLines())
+        group.client(each).authenticator
         for group, each in zip(groups, settings.each(), strict=True)
     )
 
@@ -66,7 +69,7 @@ def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: 
     refused = Response()
     refused.request = sent(other)
 
-    assert groups[0].authenticator(settings, LoggedLines()) is one
+    assert groups[0].client(settings).authenticator is one
     assert other.has_new_token(refused)
     assert sent(other).headers["Authorization"] == "Bearer acme_pat_second"
     assert sent(one).headers["Authorization"] == "Bearer acme_pat_first"

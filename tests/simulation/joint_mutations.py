@@ -2,20 +2,23 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from logging import Logger
 from typing import Any
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import instant_of, text_of
 from tap_audit_events.extraction.coverage import Coverage
+from tap_audit_events.run import organization as organizations
 from tap_audit_events.run.failures import GivenUp
-from tap_audit_events.run.organization import OrganizationRun, TokenGroup
-from tap_audit_events.run.organizations_plan import News, OrganizationsPlan, Stage
-from tap_audit_events.run.run import Reader
+from tap_audit_events.run.new_events import NewEvents
+from tap_audit_events.run.organization import Organization
+from tap_audit_events.run.organizations_plan import MemberPage, OrganizationsPlan
+from tap_audit_events.run.run import Run
+from tap_audit_events.run.tokens import TokenGroup
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
-from tap_audit_events.singer import bookmarks, coverage_stream, state, stream
+from tap_audit_events.singer import bookmarks, state
 from tap_audit_events.singer.bookmarks import Bookmarks
 from tap_audit_events.singer.coverage_stream import CoverageStream
 from tap_audit_events.singer.state import has_time
@@ -46,9 +49,9 @@ def a_failure_counts_as_read(patch: Patch) -> None:
     """The bookmark of an organization that failed moves to the end of its range."""
 
     def keep_bookmarks(self: AuditEventsStream) -> None:
-        for run in self._changed.values():
-            if run.error is not None and run.window is not None:
-                run.delivery.watermark.bookmark = run.window.end
+        for each in self._changed.values():
+            if each.error is not None and each.window is not None:
+                each.delivery.watermark.bookmark = each.window.end
         real(self)
 
     real = AuditEventsStream._keep_bookmarks
@@ -57,20 +60,20 @@ def a_failure_counts_as_read(patch: Patch) -> None:
 
 def a_failure_is_not_told(patch: Patch) -> None:
     """A run whose organizations failed ends as if all were read."""
-    patch.setattr(Reader, "check_errors", lambda _: None)
+    patch.setattr(Run, "check_errors", lambda _: None)
 
 
 def a_failure_ends_all(patch: Patch) -> None:
     """After one organization fails, the others are not read to their end."""
 
-    def next_page(self: Any) -> News | None:
-        news: News | None = real(self)
-        if news is not None and news.stage is Stage.ENDED and news.member.error is not None:
+    def next_page(self: Any) -> MemberPage | None:
+        found: MemberPage | None = real(self)
+        if found is not None and found.page is None and found.member.error is not None:
             error = service_error("AE-500")
             self._give_up(GivenUp(list(self._groups), error, "one has failed"))
             for member in self._open:
-                member.error = news.member.error
-        return news
+                member.error = found.member.error
+        return found
 
     real = OrganizationsPlan.next_page
     patch.setattr(OrganizationsPlan, "next_page", next_page)
@@ -136,17 +139,14 @@ def records_name_another_organization(patch: Patch) -> None:
 def one_token_serves_all(patch: Patch) -> None:
     """Organizations are requested with the token of another."""
 
-    def authenticator(
-        self: TokenGroup, settings: Settings, logger: Logger
-    ) -> AccessTokenAuthenticator:
-        run = self.limiter.run
-        if run not in first:
-            first[run] = real(self, settings, logger)
-        return first[run]
+    def client(self: TokenGroup, settings: Settings) -> Client:
+        made = real(self, settings)
+        made.authenticator = first.setdefault(self.limiter.run, made.authenticator)
+        return made
 
     first: dict[RunRequests, AccessTokenAuthenticator] = {}
-    real = TokenGroup.authenticator
-    patch.setattr(TokenGroup, "authenticator", authenticator)
+    real = TokenGroup.client
+    patch.setattr(TokenGroup, "client", client)
 
 
 def a_limited_token_is_not_held(patch: Patch) -> None:
@@ -160,13 +160,13 @@ def a_limited_token_is_not_held(patch: Patch) -> None:
 def a_record_before_its_events(patch: Patch) -> None:
     """A run that is killed leaves a coverage record of events that were not written."""
 
-    def begin(self: CoverageStream, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
-        real(self, run, bookmark)
-        self.hold(run)
-        list(self.write_held())
+    def note(self: AuditEventsStream, page: NewEvents) -> None:
+        real(self, page)
+        if self._coverage.add(page.organization):
+            self._write_coverage()
 
-    real = CoverageStream.begin
-    patch.setattr(CoverageStream, "begin", begin)
+    real = AuditEventsStream._note
+    patch.setattr(AuditEventsStream, "_note", note)
 
 
 def counts_are_lost_with_the_run(patch: Patch) -> None:
@@ -183,11 +183,11 @@ def counts_are_lost_with_the_run(patch: Patch) -> None:
 def uncounted_runs_stay_in_the_chain(patch: Patch) -> None:
     """A record covers events of a run without the coverage stream, which did not count them."""
 
-    def entry(run: OrganizationRun) -> dict[str, Any]:
-        return real(run) if run.delivery.coverage is not None else {}
+    def coverage_json(self: Organization, given: Mapping[str, Any]) -> Any:
+        return real(self, given) or given.get("coverage")
 
-    real = coverage_stream.coverage_entry
-    patch.setattr(stream, "coverage_entry", entry)
+    real = Organization._coverage_json
+    patch.setattr(Organization, "_coverage_json", coverage_json)
 
 
 def a_chain_without_events_is_not_taken_over(patch: Patch) -> None:
@@ -202,7 +202,7 @@ def a_chain_without_events_is_not_taken_over(patch: Patch) -> None:
 
 def the_chain_starts_again(patch: Patch) -> None:
     """Each record begins at the bookmark instead of where the last one ends."""
-    patch.setattr("tap_audit_events.singer.coverage_stream._chain_of", lambda *_: None)
+    patch.setattr(organizations, "chain_of", lambda _: None)
 
 
 def the_chain_has_no_links(patch: Patch) -> None:
@@ -217,14 +217,15 @@ def the_chain_has_no_links(patch: Patch) -> None:
 def the_range_ends_later_than_it_was_read(patch: Patch) -> None:
     """A record covers the seconds until it is written."""
 
-    def hold(self: CoverageStream, run: OrganizationRun) -> None:
-        if run.window is not None:
+    def add(self: CoverageStream, organization: Organization) -> bool:
+        if organization.window is not None:
             now = instant_of(self._now())
-            run.window = replace(run.window, end=max(now, run.window.end))
-        real(self, run)
+            end = max(now, organization.window.end)
+            organization.window = replace(organization.window, end=end)
+        return real(self, organization)
 
-    real = CoverageStream.hold
-    patch.setattr(CoverageStream, "hold", hold)
+    real = CoverageStream.add
+    patch.setattr(CoverageStream, "add", add)
 
 
 IMPORTANT: list[Mutation] = [

@@ -24,8 +24,8 @@ from tap_audit_events.extraction.planning.pagination import Paginator
 from tap_audit_events.extraction.planning.plan import Plan
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.reporting import start_warnings
 from tap_audit_events.run import organization as organization_run
+from tap_audit_events.run import start_warnings
 from tap_audit_events.service import client
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
 from tap_audit_events.service.client import Client
@@ -207,21 +207,21 @@ def settling_passes_windows_that_are_not_read(patch: Patch) -> None:
 def state_before_records(patch: Patch) -> None:
     """A page counts as delivered when it arrives, not when it is written."""
 
-    def start(self: Delivery, read: ReadPage) -> None:
-        real(self, read)
-        self.all_written()
-        self.commit()
+    def choose(self: Delivery, read: ReadPage) -> Sequence[int]:
+        chosen: Sequence[int] = real(self, read)
+        self.commit(read, chosen, len(chosen))
+        return chosen
 
-    real = Delivery.start
-    patch.setattr(Delivery, "start", start)
+    real = Delivery.choose
+    patch.setattr(Delivery, "choose", choose)
 
 
 def an_error_drops_what_was_written(patch: Patch) -> None:
     """The events of a page that were written before an error are not in STATE."""
 
-    def commit(self: Delivery) -> None:
-        if self._written == len(self._positions):
-            real(self)
+    def commit(self: Delivery, read: ReadPage, chosen: Sequence[int], written: int) -> None:
+        if written == len(chosen):
+            real(self, read, chosen, written)
 
     real = Delivery.commit
     patch.setattr(Delivery, "commit", commit)

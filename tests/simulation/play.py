@@ -15,7 +15,7 @@ from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.extraction import watermark
 from tap_audit_events.extraction.planning import plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.workers import Fetch, Requests, Workers
+from tap_audit_events.extraction.workers import Fetch, RequestPlan, Workers
 from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.singer.tap import TapAuditEvents
@@ -205,7 +205,7 @@ class _Run:
         self._limiters.append(SimulatedRateLimiter(run, self._world))
         return self._limiters[-1]
 
-    def _new_workers(self, requests: Requests, fetch: Fetch, stop: Stop, count: int) -> Workers:
+    def _new_workers(self, requests: RequestPlan, fetch: Fetch, stop: Stop, count: int) -> Workers:
         kind = ThreadedWorkers if self._world.history.uses_threads else InlineWorkers
         return kind(requests, fetch, stop, count, self._world)
 

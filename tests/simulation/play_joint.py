@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from tap_audit_events.errors.exceptions import OrganizationsError
 from tap_audit_events.events.instants import Instant, instant_of, whole_second
-from tap_audit_events.run.organization import OrganizationLogger
+from tap_audit_events.run.tokens import OrganizationLogger
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.coverage_judge import CoverageJudge
 from tests.simulation.histories import START

@@ -1,14 +1,14 @@
 """The workers of a simulated run, in the main thread or in threads, and its rate limiter."""
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from math import isinf
 from typing import Any
 
 from tap_audit_events.extraction.planning.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.workers import Fetch, Requests, Workers
+from tap_audit_events.extraction.workers import Fetch, RequestPlan, Workers
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tests.simulation.world import World
 
@@ -19,16 +19,18 @@ PATIENCE_SECONDS = 5
 class InlineWorkers(Workers):
     """Sends requests in the main thread; the world draws which response arrives when."""
 
-    def __init__(self, plan: Requests, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
+    def __init__(
+        self, plan: RequestPlan, fetch: Fetch, stop: Stop, count: int, world: World
+    ) -> None:
         super().__init__(plan, fetch, stop, count)
         self._random = world.random
         self._most_in_flight = world.history.most_in_flight
         self._in_flight: list[Any] = []
 
-    def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
+    def pages(self) -> Generator[Any, None, None]:
         while True:
             self._stop.check()
-            idle()
+            yield None
             while self._random.random() < 0.3 and self._receive():
                 self._stop.check()
             page = self._plan.next_page()
@@ -74,18 +76,18 @@ class FixedEstimator(ConcurrencyEstimator):
 class ThreadedWorkers(Workers):
     """The real workers, except that a main thread that would wait for ever fails."""
 
-    def __init__(self, plan: Requests, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
+    def __init__(
+        self, plan: RequestPlan, fetch: Fetch, stop: Stop, count: int, world: World
+    ) -> None:
         super().__init__(plan, fetch, stop, count)
         self._estimator = FixedEstimator(world.history.most_in_flight)
         self._idle_seconds = 0
 
-    def _wait(self, idle: Callable[[], object]) -> None:
-        def count() -> None:
-            self._idle_seconds += 1
-            assert self._idle_seconds < PATIENCE_SECONDS, "the threads hang"
-            idle()
-
-        super()._wait(count)
+    def _wait(self) -> bool:
+        is_idle = super()._wait()
+        self._idle_seconds += is_idle
+        assert self._idle_seconds < PATIENCE_SECONDS, "the threads hang"
+        return is_idle
 
 
 class SimulatedRateLimiter(RateLimiter):

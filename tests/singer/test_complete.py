@@ -10,10 +10,9 @@ from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.singer.state import to_bookmark
-from tests.builders import ORGANIZATION_ID, an_event
+from tests.builders import an_event
 from tests.conftest import Sync
-from tests.extraction.watermarks import digests_of
+from tests.extraction.watermarks import bookmark_of, digests_of
 from tests.singer.test_incremental import covered, events
 
 TEN_EVENTS = events(*(f"08:00:0{n}" for n in range(10)))
@@ -96,7 +95,7 @@ def test_a_memory_that_is_full_is_warned_about_once(service: Service, sync: Sync
     known = [Group(each, digests_of(f"{each} {n}" for n in range(2000))) for each in seconds]
     service.add(an_event(id=f"{seconds[0]} {n}", at="2024-05-06T08:00:00Z") for n in range(2000))
     watermark = Watermark(seconds[-1], known, lookback_seconds=300)
-    bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
+    bookmark = bookmark_of(watermark)
     new = events(*(f"08:00:50.{n:03}" for n in range(500)))
     service.add(new)
     done = sync(state={"bookmarks": {"audit_events": bookmark}}).raise_for_exit_code()
@@ -114,7 +113,7 @@ def test_large_state_messages_are_rare(service: Service, sync: Sync) -> None:
         [Group(parse_instant("2024-05-06T08:00:00Z"), digests_of(map(str, range(30_000))))],
         lookback_seconds=300,
     )
-    bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
+    bookmark = bookmark_of(watermark)
     service.add(events(*(f"08:0{n // 60}:{n % 60:02}" for n in range(200))))
     done = sync(state={"bookmarks": {"audit_events": bookmark}}, page_size=1)
     assert len(done.raise_for_exit_code().ids) == 200

@@ -9,10 +9,9 @@ from tap_audit_events.events.instants import later, parse_instant
 from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tap_audit_events.sandbox import Service
-from tap_audit_events.singer.state import to_bookmark
-from tests.builders import ORGANIZATION_ID, an_event
+from tests.builders import an_event
 from tests.conftest import Sync
-from tests.extraction.watermarks import digests_of, from_json
+from tests.extraction.watermarks import bookmark_of, digests_of, from_json
 
 START = parse_instant("2024-05-06T08:00:00Z")
 NEW = 3000
@@ -35,7 +34,7 @@ def a_full_state() -> dict[str, Any]:
         for n in range(100, 300)
     ]
     watermark = Watermark(groups[-1].until, groups, lookback_seconds=300)
-    bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
+    bookmark = bookmark_of(watermark)
     return {"bookmarks": {"audit_events": bookmark}}
 
 

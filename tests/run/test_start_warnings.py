@@ -5,7 +5,7 @@ import pytest
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.reporting.start_warnings import start_warnings
+from tap_audit_events.run.start_warnings import start_warnings
 from tests.builders import ORGANIZATION_ID
 
 SETTINGS = read_settings(

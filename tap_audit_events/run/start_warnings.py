@@ -1,4 +1,4 @@
-"""Warnings at the start of a run: events that it leaves out, and fields that raw_event shows."""
+"""Warnings at the start of a run, of events that it leaves out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
-from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
 from tap_audit_events.extraction.watermark import Watermark
 
 _WITHOUT_STATE = (
@@ -80,27 +79,6 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
             f"Late events are read only from {brief(watermark.ids_from)} on: earlier runs kept no"
             " ids of older events, so this run would repeat them. The whole of lookback_seconds is"
             " covered again once the bookmark has moved on"
-        )
-
-
-def raw_event_warnings(
-    shape: RecordShape, deselected: Collection[str], *, has_maps: bool
-) -> Iterator[str]:
-    """Warnings if `raw_event` contains fields that were left out on purpose.
-
-    The catalog may deselect fields, and stream maps may remove or mask them.
-    """
-    if not shape.has_raw_event or RAW_EVENT in deselected:
-        return
-    if deselected:
-        yield (
-            f"raw_event contains the whole event, including the deselected {', '.join(deselected)}:"
-            " set raw_event to false, or deselect raw_event, if they must not leave the service"
-        )
-    if has_maps:
-        yield (
-            "raw_event contains the event as it was before stream_maps: if they mask or remove"
-            " fields, remove raw_event there too"
         )
 
 
