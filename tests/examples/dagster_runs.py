@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,7 +34,6 @@ class Instance:
     services: Mapping[str, Service]
     urls: Mapping[str, str]
     first_day: str
-    variables: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         (self.folder / "home").mkdir()
@@ -63,7 +62,6 @@ class Instance:
             "AUDIT_EVENTS_ORGANIZATIONS": str(self.folder / "organizations.json"),
             "AUDIT_EVENTS_FOLDER": str(self.folder / "events"),
             "TAP_AUDIT_EVENTS_ACCESS_TOKEN": self.token,
-            **self.variables,
         }
 
     @contextmanager
@@ -91,16 +89,16 @@ class Instance:
                     if process.poll() is None:
                         process.terminate()
 
-    def run(self, *command: str | Path, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+    def run(self, *command: str | Path) -> str:
         """Run a process until it ends with 0, and return what it printed."""
         with self.starting(*command) as process:
-            printed, _ = process.communicate(timeout=timeout_seconds)
+            printed, _ = process.communicate(timeout=TIMEOUT_SECONDS)
         assert process.returncode == 0, (self.folder / OUTPUT).read_text()[-5000:]
         return printed
 
-    def drive(self, *arguments: str, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
+    def drive(self, *arguments: str) -> Any:
         """Run a command of the driver, and return its result."""
-        return json.loads(self.run(DRIVER, *arguments, timeout_seconds=timeout_seconds))
+        return json.loads(self.run(DRIVER, *arguments))
 
     def path(self, organization: str, day: str) -> Path:
         folder = self.folder / "events" / f"organization={organization}" / f"day={day}"
