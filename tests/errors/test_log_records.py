@@ -19,7 +19,7 @@ from tap_audit_events.errors.redacted_output import (
 )
 from tap_audit_events.errors.redaction import MASK, register_secret
 from tests.config.test_settings import GOOD
-from tests.errors.test_secrets import TOKEN
+from tests.errors.test_redaction import TOKEN
 from tests.running import forms_of
 
 pytestmark = pytest.mark.usefixtures("no_secrets")

@@ -1,339 +1,183 @@
-"""The access token leaves the process only in the Authorization header, whoever runs it.
-
-`run`, `run_source` and `Command` also look for the token in the output and the log of each run.
-"""
+"""A registered secret is found in the forms in which programs write it, and nothing else is."""
 
 import json
-import logging
-import os
-import re
-import signal
-import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from types import MappingProxyType
+from urllib.parse import quote, urlencode
 
 import pytest
-from singer_sdk.singerlib import SchemaMessage, StateMessage
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tap_audit_events import AuditEvents
-from tap_audit_events.config.settings import read_settings
-from tap_audit_events.errors.exceptions import AuditEventsError
-from tap_audit_events.errors.redaction import MASK, MIN_SECRET_LENGTH, register_secret
-from tap_audit_events.events.instants import parse_instant
-from tap_audit_events.extraction.id_groups import Group
-from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.service.authenticator import AccessTokenAuthenticator
-from tap_audit_events.singer.messages import MessageWriter
-from tap_audit_events.singer.tap import TapAuditEvents
-from tests.airbyte.source import run_source
-from tests.builders import an_event
-from tests.cli.command import Command
-from tests.conftest import Sync
-from tests.errors.test_errors import only_error
-from tests.errors.test_secrets import TOKEN
-from tests.events.bodies import an_envelope
-from tests.extraction.watermarks import bookmark_of, digests_of
-from tests.running import Run, forms_of, run
-from tests.singer.test_stopping import Start, start, wait_for_log  # noqa: F401 - a fixture
-
-# An echo of the service
-
-
-def of_tap(settings: Mapping[str, Any], folder: Path) -> str:
-    del folder
-    done = run(settings, environment={"LOGLEVEL": "DEBUG"})
-    assert done.exit_code == 1
-    return f"{done.log}{done.stdout.decode()}"
-
-
-def of_command(settings: Mapping[str, Any], folder: Path) -> str:
-    done = Command(folder, dict(settings))("export", "--to", "x.jsonl", LOGLEVEL="DEBUG")
-    assert done.exit_code == 1
-    return f"{done.log}{done.stdout.decode()}"
-
-
-def of_source(settings: Mapping[str, Any], folder: Path) -> str:
-    del folder
-    done = run_source("read", settings)
-    assert done.exit_code == 1
-    return done.stdout.decode()
-
-
-def of_python(settings: Mapping[str, Any], folder: Path) -> str:
-    del folder
-    with pytest.raises(AuditEventsError) as raised:
-        list(AuditEvents(**settings).pages())
-    return f"{raised.value!r}{raised.value}"
-
-
-IN_JSON = json.dumps(TOKEN)
-ECHOES: dict[str, dict[str, Any]] = {
-    "errCode": {"code": 403, "err_code": f"Bearer {TOKEN}"},
-    "msg": {"code": 400, "msg": f"no {TOKEN} {quote(TOKEN, safe='').lower()}"},
-    "msg that is cut": {"code": 400, "msg": "x" * 290 + TOKEN},
-    "Location": {"code": 302, "location": f"https://e.example/?t={quote(TOKEN, safe='')}"},
-    "Retry-After": {"code": 429, "retry_after": TOKEN.replace("\\", "")},
-    "long Retry-After": {"code": 503, "retry_after": "99999", "msg": TOKEN},
-    "page": {"kind": "body", "text": f"<pre>Authorization: Bearer {TOKEN}</pre>".encode()},
-    "event": {"kind": "body", "text": an_envelope(b'{"id": "x", "t": %b}' % IN_JSON.encode())},
-    "cursor": {"kind": "body", "text": b'{"auditEvents": [], "nextCursor": %b}' % IN_JSON.encode()},
-    "many": {"kind": "body", "text": (quote(TOKEN, safe="") * 4000).encode()},
-}
-
-
-@pytest.mark.parametrize("where", ECHOES)
-@pytest.mark.parametrize("output_of", [of_tap, of_command, of_source, of_python])
-def test_a_token_that_the_service_echoes_is_masked(
-    *,
-    output_of: Callable[[Mapping[str, Any], Path], str],
-    where: str,
-    service: Service,
-    settings: dict[str, Any],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Each part of the response that an error or the log shows is masked, at any log level."""
-    service.access_token = TOKEN
-    service.add_faults([Fault(**{"kind": "status"} | ECHOES[where])])
-    output = output_of(settings | {"access_token": TOKEN, "max_retries": 0}, tmp_path)
-    ours = [each.getMessage() for each in caplog.records if not each.name.startswith("urllib3")]
-    text = "\n".join([output, *ours])
-    assert "AE-" in text
-    assert not [form for form in {*forms_of(TOKEN), TOKEN[:12]} if form in text.lower()]
-    service.violations.clear()  # the sandbox did not send this cursor
-
-
-def test_a_cursor_that_echoes_the_token_is_masked_in_the_debug_log(
-    service: Service, sync: Sync
-) -> None:
-    """Libraries log the URL of each request, with the cursor percent-encoded."""
-    service.access_token = TOKEN
-    page = json.dumps({"auditEvents": [], "nextCursor": TOKEN}).encode()
-    service.add_faults([Fault(kind="body", text=page, when="1")])
-    done = sync(access_token=TOKEN, concurrency=1, environment={"LOGLEVEL": "DEBUG"})
-    assert f"cursor={MASK} HTTP" in done.log  # masked to its last character
-    service.violations.clear()  # the sandbox did not send this cursor
-
-
-@pytest.mark.parametrize("formatter", ["ConsoleFormatter", "StructuredFormatter"])
-@pytest.mark.parametrize("logger", ["root", "urllib3"])
-def test_a_log_that_the_user_has_configured_is_masked(
-    logger: str, formatter: str, service: Service, sync: Sync, tmp_path: Path
-) -> None:
-    """SINGER_SDK_LOG_CONFIG may give handlers to any logger: they show no token either."""
-    page = json.dumps({"auditEvents": [], "nextCursor": service.access_token}).encode()
-    service.add_faults([Fault(kind="body", text=page, when="1")])
-    file = {"class": "logging.FileHandler", "formatter": "f", "filename": str(tmp_path / "log")}
-    debug = {"level": "DEBUG", "handlers": ["file", *(["stderr"] if logger == "root" else [])]}
-    console = {"class": "logging.StreamHandler", "formatter": "console"}
-    config = {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {
-            "f": {"()": f"singer_sdk.logging.{formatter}"},
-            "console": {"()": "singer_sdk.logging.ConsoleFormatter"},
-        },
-        "handlers": {"file": file, "stderr": console},
-        "loggers": {"urllib3": debug} if logger == "urllib3" else {},
-        "root": {"level": "INFO", "handlers": ["stderr"]} if logger == "urllib3" else debug,
-    }
-    (tmp_path / "log.json").write_text(json.dumps(config))  # JSON is valid YAML
-    sync(concurrency=1, environment={"SINGER_SDK_LOG_CONFIG": str(tmp_path / "log.json")})
-    service.violations.clear()  # the sandbox did not send this cursor
-    written = (tmp_path / "log").read_text()
-    assert f"cursor={MASK}" in written
-    Run(b"", written, 1).check_discreet([service.access_token])
-
-
-# Failures of the program
-
-DEFECT = """
-import logging, sys
-from {package} import __main__
-from tap_audit_events.service import client
-def fail(self, *_):
-    logging.getLogger('urllib3').warning('a library logs %s', self.settings.access_token)
-    raise ZeroDivisionError('Bearer ' + self.settings.access_token)
-client.Client._query = fail
-sys.exit(__main__.main())
-"""
-AT_START = """
-import logging, sys
-from {package} import __main__
-from tap_audit_events.errors.redaction import register_secret
-def fail(*_, **__):
-    register_secret('{token}')
-    raise ZeroDivisionError('Bearer {token}')
-logging.captureWarnings = fail
-sys.exit(__main__.main())
-"""
-
-
-@pytest.mark.parametrize("program", [DEFECT, AT_START])
-@pytest.mark.parametrize(
-    ("package", "arguments"),
-    [
-        ("tap_audit_events", ["--config", "ENV"]),
-        ("tap_audit_events.cli", ["count", "--by", "day"]),
-        ("tap_audit_events.airbyte", ["read", "--config", "config", "--catalog", "catalog"]),
-    ],
+from tap_audit_events.config.access_token import mask_possible_tokens
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.settings import read_settings, register_secrets
+from tap_audit_events.errors.exceptions import sanitize, sanitize_start
+from tap_audit_events.errors.redaction import (
+    MASK,
+    MIN_SECRET_LENGTH,
+    contains_secret,
+    redact,
+    redact_json,
+    register_possible_secret,
+    register_secret,
 )
-def test_a_traceback_shows_no_token(
-    *,
-    package: str,
-    arguments: list[str],
-    program: str,
-    service: Service,
-    settings: dict[str, Any],
-    tmp_path: Path,
-) -> None:
-    """It is masked in the log of libraries too, and in a traceback that the interpreter prints."""
-    (tmp_path / "config").write_text(json.dumps(settings))
-    stream = {"stream": {"name": "audit_events"}, "sync_mode": "full_refresh"}
-    (tmp_path / "catalog").write_text(json.dumps({"streams": [stream]}))
-    names = {f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in settings.items()}
-    code = program.format(package=package, token=service.access_token)
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, **names},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert f"ZeroDivisionError: Bearer {MASK}" in f"{done.stderr}{done.stdout}"
-    assert (f"a library logs {MASK}" in f"{done.stderr}{done.stdout}") == (program is DEFECT)
-    assert service.access_token not in f"{done.stderr}{done.stdout}"
+from tests.builders import ORGANIZATION_ID
+
+pytestmark = pytest.mark.usefixtures("no_secrets")
+
+TOKEN = "acme_pat_9+/=&<\"X\\y'%Zz"
+"""A token that every kind of escaping changes."""
+
+FORMS: list[Callable[[str], str]] = [
+    str,
+    str.lower,
+    lambda secret: json.dumps(secret)[1:-1],
+    lambda secret: json.dumps(secret, ensure_ascii=False)[1:-1],
+    lambda secret: json.dumps(secret)[1:-1].replace("/", "\\/"),
+    lambda secret: repr(secret)[1:-1],
+    lambda secret: repr(f'it\'s a "{secret}"')[len(r"'it\'s a ") + 1 : -2],
+    quote,
+    lambda secret: quote(secret, safe=""),
+    lambda secret: quote(secret, safe="").lower(),
+    lambda secret: urlencode({"cursor": secret}).partition("=")[2],
+]
 
 
-def test_objects_do_not_show_the_token(service: Service, settings: dict[str, Any]) -> None:
-    """A debugger or a careless log line prints the `repr` of an object."""
-    authenticator = AccessTokenAuthenticator(read_settings(settings), logging.getLogger("x"))
-    tap = TapAuditEvents(config=dict(settings))
-    shown = [authenticator, tap, tap.settings, AuditEvents(**settings), *tap.streams.values()]
-    assert not [each for each in shown if service.access_token in f"{each!r}{each}"]
-
-
-def test_the_process_title_does_not_hold_the_token(
-    service: Service,
-    start: Start,  # noqa: F811
-) -> None:
-    """Anybody on the machine can list the titles of processes."""
-    service.add_faults([Fault(kind="hang", seconds=300)])
-    process = start(forks=False)
-    wait_for_log(process, "Reading ")
-    title = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-    assert b"tap_audit_events" in title
-    assert service.access_token.encode() not in title
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 128 + signal.SIGTERM
-
-
-# Messages
-
-
-def test_an_event_that_contains_the_token_is_delivered_unchanged(
-    service: Service, sync: Sync
-) -> None:
-    """A record is the service's own data; STATE does not contain the token."""
-    service.add([an_event(id=service.access_token, actor={"name": f"is {service.access_token}"})])
-    done = sync().raise_for_exit_code()
-    assert done.records[0]["actor"] == {"name": f"is {service.access_token}"}
-    assert done.ids == [service.access_token]
-    assert service.access_token not in json.dumps(done.state)
-
-
-def test_a_name_that_only_looks_like_a_token_stays_in_state_and_schema(
-    service: Service, sync: Sync
-) -> None:
-    """Such a name may be an action type or a field: a mask would change what the next run reads."""
-    service.add([an_event(action_type="user_pat_created7")])
-    done = sync(
-        action_types=["user_pat_created7"],
-        stream_maps={"audit_events": {"compat_version7": "'1'", "__else__": None, "id": "id"}},
-    ).raise_for_exit_code()
-    assert done.records == [{"compat_version7": "1", "id": "event-1"}]
-    schema = next(message for message in done.messages if message["type"] == "SCHEMA")
-    assert "compat_version7" in schema["schema"]["properties"]
-    assert "user_pat_created7" in json.dumps(done.state)
-
-
-@pytest.mark.usefixtures("no_secrets")
-def test_state_and_schema_never_hold_the_token() -> None:
-    """The token may be the id of an event or a property in a catalog."""
+@pytest.mark.parametrize("form", FORMS)
+@given(
+    secret=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=MIN_SECRET_LENGTH)
+    | st.sampled_from([TOKEN, "pässwörd", "ключ-доступа", "stra/ße", "pat_\x00x", "pat_\x7f"])
+)
+def test_every_form_of_a_secret_is_masked(form: Callable[[str], str], secret: str) -> None:
+    """The text around it stays."""
+    register_secret(secret)
+    assert form(secret) not in redact(f"é {form(secret)} é\n").replace(MASK, "")
     register_secret(TOKEN)
-    writer = MessageWriter()
-    state = {"bookmarks": {"audit_events": {"ids": ["1", TOKEN, '","'], "n": 10**30}}}
-    schema = SchemaMessage("audit_events", {"properties": {TOKEN: {"description": TOKEN}}}, ["id"])
-    lines = [writer.format_message(each).decode() for each in (StateMessage(state), schema)]
-    assert json.loads(lines[0])["value"]["bookmarks"]["audit_events"] == {
-        "ids": ["1", MASK, '","'],
-        "n": 10**30,
-    }
-    assert json.loads(lines[1])["schema"] == {"properties": {MASK: {"description": MASK}}}
+    assert redact(f"Bearer {form(TOKEN)} é\n") == f"Bearer {MASK} é\n"
 
 
-@pytest.mark.usefixtures("no_secrets")
-def test_digests_in_state_are_never_masked() -> None:
-    """A short token may occur in base64; after a mask there, the next run would repeat events."""
-    watermark = Watermark(
-        parse_instant("2024-05-06T08:00:00Z"),
-        [Group(parse_instant("2024-05-06T08:00:00Z"), digests_of(map(str, range(500))))],
-        lookback_seconds=300,
-    )
-    bookmark = bookmark_of(watermark, organization_id="x", action_types=["kept"])
-    (entry,) = bookmark["watermark"]
-    text = str(max(entry["ids"], key=lambda each: len(str(each))))
-    token = max(re.findall("[A-Za-z0-9]+", text), key=len)[:MIN_SECRET_LENGTH]
-    register_secret(token)
-    state = {"bookmarks": {"audit_events": bookmark | {"note": f"is {token}"}}}
-    line = MessageWriter().serialize_message(StateMessage(value=state))
-    left = json.loads(line)["value"]["bookmarks"]["audit_events"]
-    assert left["watermark"][0]["ids"] == entry["ids"]
-    assert left["note"] == f"is {MASK}"
+@pytest.mark.parametrize("text", ["", "acme_pat_8", "acme_pat_9+/=&<", "pat_", "\\u0061cme"])
+def test_other_texts_stay(text: str) -> None:
+    register_secret(TOKEN, "abc")  # too short: it would match inside ordinary words
+    assert redact(f"{text} abc") == f"{text} abc"
+    assert not contains_secret(text)
 
 
-# A token in a wrong place
+def test_a_secret_that_contains_another_is_masked_whole() -> None:
+    """A token file that is read while it is written contains the beginning of the token."""
+    secrets = ["pat_", "acme_pat_1", "acme_pat_12", "a acme_pat_12 b"]
+    for order in (secrets, secrets[::-1]):
+        register_secret(*order)
+        for mask in (redact, redact_json):
+            assert mask(", ".join(secrets)) == ", ".join([MASK] * 4)
+
+
+def test_a_possible_secret_is_masked_in_logs_only() -> None:
+    """It may be an ordinary name in a schema; once it is registered as certain, it stays so."""
+    register_possible_secret(TOKEN)
+    assert redact(TOKEN) == MASK
+    assert redact_json({"names": [TOKEN]}) == {"names": [TOKEN]}
+    assert not contains_secret(TOKEN)
+    register_secret(TOKEN)
+    register_possible_secret(TOKEN)
+    assert contains_secret(TOKEN)
+    masked = redact_json({"a": [TOKEN, {TOKEN: (f"is {TOKEN}", 7)}], "b": None, "c": 1.5})
+    assert masked == {"a": [MASK, {MASK: [f"is {MASK}", 7]}], "b": None, "c": 1.5}
+
+
+@pytest.fixture
+def _impatient_threads() -> Iterator[None]:
+    """Lets Python switch between threads as often as it can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("_impatient_threads")
+def test_secrets_that_threads_register_at_the_same_time_are_all_masked() -> None:
+    """The workers of several organizations may each read a token file again."""
+    tokens = [f"acme_pat_{number:03}" for number in range(200)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(register_secret, tokens))
+    assert redact(" ".join(tokens)) == " ".join([MASK] * 200)
+
+
+def test_a_secret_that_a_message_cuts_is_not_shown_in_part() -> None:
+    """The message, the part of a long text that is read, or the text itself may end within it."""
+    register_secret(TOKEN)
+    shown = [
+        sanitize(290 * "x" + TOKEN),
+        sanitize_start(f"{quote(TOKEN, safe='')} ".encode() * 1000, 100_000),
+        sanitize_start(TOKEN[:-1].encode(), is_cut=True),
+    ]
+    assert not [each for each in shown if "acme" in each]
+
+
+# Secrets in settings
 
 
 @pytest.mark.parametrize(
-    "settings_of",
+    ("given", "shown"),
     [
-        lambda url: {"action_types": ["workspace_create", "acme_pat_secret-name7x2"]},
-        lambda url: {"base_url": f"{url}/acme_pat_secret-name7x2"},
-        lambda url: {"base_url": f"{url}/a%2Facme%5Fpat%5Fsecret-name7x2"},
+        ("acme_pat_a/secret7x2", "is acme_pat_a/secret7x2"),
+        ("https://host/acme_pat_a.secret7x2", "GET /acme_pat_a.secret7x2?x=1"),
+        ("https://host/x%2Facme%5Fpat%5Fsecret7", "GET /x/acme_pat_secret7"),
+        ({"acme_pat_a.secret7x2": None}, "is acme_pat_a.secret7x2"),
+        ("--test=acme_pat_a/secret7x2==", "invalid: 'acme_pat_a/secret7x2=='"),
+        ("Bearer:acme_pat_secret-name7x2.", "unknown: acme_pat_secret-name7x2"),
+        (MappingProxyType({"acme_pat_a/secret7x2": 1}), "is 'acme_pat_a/secret7x2'"),
+        ("acme_pat_secretsecretsecretsecret", "is acme_pat_secretsecretsecretsecret"),
     ],
 )
-def test_a_token_in_a_url_is_masked_in_the_debug_log(
-    settings_of: Callable[[str], dict[str, Any]],
-    service: Service,
-    settings: dict[str, Any],
-    sync: Sync,
-) -> None:
-    """Libraries log the URL of each request, which contains these settings."""
-    done = sync(environment={"LOGLEVEL": "DEBUG"}, **settings_of(settings["base_url"]))
-    assert "GET /" in done.log
-    assert "secret-name" not in done.log.lower()
-    service.violations.clear()  # the sandbox does not know these paths
+def test_a_text_that_may_be_a_token_is_masked_to_its_end(given: object, shown: str) -> None:
+    """A token may contain characters that a name does not (RFC 6750, section 2.1)."""
+    mask_possible_tokens([given])
+    assert "secret" not in redact(shown)
 
 
-def test_a_token_of_another_kind_in_quotes_is_masked(sync: Sync) -> None:
-    """A token without `pat_` is recognized only by the setting that holds it."""
-    done = sync(access_token="'of-another-kind'", **{"of-another-kind": 1})
-    name, value = done.errors
-    assert f"'{MASK}' is not a setting" in name
-    assert "has quotes around the token" in value
-    assert "of-another-kind" not in done.log
+@pytest.mark.parametrize("name", ["user_pat_created", "PAT_CREATED", "/run/secrets/acme_pat_token"])
+def test_words_in_a_setting_are_not_masked(name: str) -> None:
+    """An action type or a path may contain the mark of a token without being one."""
+    register_secrets(
+        {
+            "access_token": "acme_pat_0a1b2c3d4e5f",
+            "action_types": [name],
+            "access_token_file": name,
+            "stream_maps": {"audit_events": {name: "1"}},
+        }
+    )
+    assert redact(f"of {name}, acme_pat_0a1b2c3d4e5f") == f"of {name}, {MASK}"
 
 
-def test_a_wrong_token_with_other_characters_around_it_is_masked(
-    service: Service, sync: Sync
-) -> None:
-    """They are a mistake in the settings; the service may echo the token without them."""
-    service.add_faults([Fault(kind="status", code=401, msg="unknown: acme_pat_secret-name7x2")])
-    assert f"unknown: {MASK}" in only_error(sync(access_token="Bearer:acme_pat_secret-name7x2."))
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"acces_token": "acme_pat_of-words"},
+        {"organizations": "[{'access_token': 'acme_pat_of-words'"},
+        {"access_token": "Bearer acme_pat_of-words"},
+    ],
+)
+def test_words_in_a_place_of_tokens_are_masked(config: dict[str, str]) -> None:
+    """This includes a misspelt name."""
+    register_secrets(config)
+    assert redact("is acme_pat_of-words") == f"is {MASK}"
+
+
+def test_each_secret_setting_is_masked(tmp_path: Path) -> None:
+    """The names are those of the schema; tokens in files are masked too."""
+    for name, schema in SETTINGS_SCHEMA["properties"].items():
+        if schema.get("secret"):
+            value = f"of-another-kind-in-{name}"
+            is_list = "array" in schema["type"]
+            register_secrets({name: [{"access_token": value}] if is_list else value})
+            assert redact(value) == MASK
+    path = tmp_path / "token"
+    path.write_text("in-a-file")
+    items = [{"organization_id": ORGANIZATION_ID, "access_token_file": str(path)}]
+    read_settings({"base_url": "https://host", "organizations": items})
+    assert redact("in-a-file") == MASK

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.mutation import MODULES, TESTS_OF, module_of
+from tests.mutation import MODULES, module_of, tests_of
 
 SECONDS_OF_A_MUTANT: Final = 30
 SECONDS: Final = 300
@@ -28,12 +28,11 @@ settings.load_profile("mutation")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Run the test files of the modules in question instead of those that mutmut would run."""
+    """Run the tests of the modules in question instead of those that mutmut would run."""
     module = module_of(os.environ.get("MUTANT_UNDER_TEST", ""))
     config.option.timeout = SECONDS_OF_A_MUTANT if module else SECONDS
     modules = [module] if module else os.environ[MODULES].split()
-    files = [file for module in modules for file in TESTS_OF[module]]
-    config.args[:] = [f"tests/{file}.py" for file in dict.fromkeys(files)]
+    config.args[:] = dict.fromkeys(file for module in modules for file in tests_of(module))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
