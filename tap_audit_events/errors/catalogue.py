@@ -1,6 +1,6 @@
-"""The catalogue of errors: what happened, why, and what to do, under a code that never changes.
+"""The catalogue of errors: what happened, why, and what to do.
 
-Alerts look for these codes: a sentence may be reworded, a code keeps its name and meaning.
+Alerts look for the codes: a sentence may be reworded, a code keeps its name and meaning.
 `docs/errors.md` is generated from this catalogue (``make docs``).
 """
 
@@ -97,18 +97,17 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-CURSOR-REFUSED": ErrorEntry(
         Category.CURSOR,
         "The service refuses its own cursor, and the window cannot be continued without it",
-        "The cursor has expired, or a gateway refuses it as too long. The tap then requests the"
-        " rest of the window without a cursor. This error follows if the responses contain nothing"
-        " new, or lack events that were there before, or if the window's events are out of order.",
+        "The cursor has expired, or a gateway refuses it as too long, and requesting the rest of"
+        " the window without a cursor brings nothing new, lacks events that were there before, or"
+        " is impossible because the events are out of order.",
         f"Run it again. {_RESUMES_WITH_STATE} If the error returns, try another page_size.",
     ),
     "AE-GATEWAY": ErrorEntry(
         Category.RETRY,
         "Something other than the service responds, such as a gateway, a proxy or a sign-in page",
-        "Every response of the service is either a page of audit events with status 200, or an"
-        " error with errCode, msg and vars. The response is neither, whatever its status says:"
-        " with status 401 or 403 a firewall may block this machine, and with status 404 the service"
-        " may be restarting. The line shows the title of the page, or the start of the response.",
+        "The response is neither a page of audit events with status 200 nor an error with errCode,"
+        " msg and vars. With status 401 or 403 a firewall may block this machine; with status 404"
+        " the service may be restarting. The line shows the page's title or the response's start.",
         "Check what is between this machine and the service: a proxy (HTTPS_PROXY, NO_PROXY), a"
         " VPN, a sign-in page, a firewall's list of allowed addresses."
         f" {_CHECK_URL} {_RESUMES_WITH_STATE}",
@@ -132,9 +131,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-TIMEOUT": ErrorEntry(
         Category.RETRY,
         "The service did not respond in time",
-        "Within request_timeout_seconds there was no connection or no further part of the response,"
-        " or the whole response took more than ten times as long, or the service responded with"
-        " status 408.",
+        "There was no connection, or no further part of the response, within"
+        " request_timeout_seconds; or the whole response took more than ten times as long; or the"
+        " service responded with status 408.",
         f"{_RUN_LATER} If this happens often, raise request_timeout_seconds or lower page_size.",
     ),
     "AE-CONNECTION": ErrorEntry(
@@ -200,31 +199,28 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-EVENT-SIZE": ErrorEntry(
         Category.CONTRACT,
         "An event is larger than the tap accepts",
-        "The limit is 8 MB, thousands of times the usual size, because an event may take thirty"
-        " times its size in memory if stream maps, flattening or deselected fields are used. The"
-        " line shows the start of the event.",
+        "The limit is 8 MB, thousands of times the usual size, so that no event can fill the"
+        " memory. The line shows the start of the event.",
         f"Report it to the service's support, or {_EXCLUDE_IT}.",
     ),
     "AE-NESTING": ErrorEntry(
         Category.CONTRACT,
         "The response is nested too deeply to read",
-        "An event contains objects or lists that are nested about a thousand levels deep; with"
-        " newer versions of Python, up to tens of thousands.",
+        "An event has objects or lists inside each other, a thousand or more levels deep.",
         f"Find the event with a small page_size, and {_EXCLUDE_IT}.",
     ),
     "AE-TOO-LARGE": ErrorEntry(
         Category.CONTRACT,
         "The response is larger than max_response_megabytes",
-        "The tap stops reading at max_response_megabytes, so that no response can fill the memory."
-        " The default is far above a page of large events.",
+        "The tap reads no more, so that no response can fill the memory. The default is far above a"
+        " page of large events.",
         "Lower page_size, or raise max_response_megabytes if events are that large. If neither"
         " helps, report it to the service's support.",
     ),
     "AE-TOO-MANY-EVENTS": ErrorEntry(
         Category.CONTRACT,
         "The page contains too many events",
-        "The service, or something in its place, ignores pageSize, whose maximum is 1,000. The tap"
-        " accepts no more, so that no response can fill the memory.",
+        "The service, or something in its place, ignores pageSize, whose maximum is 1,000.",
         f"{_CHECK_URL} If it is right, report the page to the service's support.",
     ),
     "AE-CURSOR-LENGTH": ErrorEntry(
@@ -251,9 +247,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.CONTRACT,
         "The service shows an event in one time window, but not in the next one, to which it"
         " belongs",
-        "The event appeared, or was deleted, between the requests of the two windows. Or the"
-        " service filters by other times than it shows, or ignores parts of the range. Nothing"
-        " after the missing event is delivered.",
+        "The event appeared or was deleted between the two requests, or the service filters by"
+        " other times than it shows. Nothing after the missing event is delivered.",
         "Run it again. If the error returns, set concurrency to 1, which requests one window, and"
         " report it to the service's support.",
     ),
@@ -281,8 +276,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-STATE": ErrorEntry(
         Category.SETTINGS,
         "The state cannot be used",
-        "It does not look like a state of this tap, or belongs to another organization."
-        " The tap does not treat it as empty, because that would read every event again.",
+        "It does not look like a state of this tap, or belongs to another organization. If it were"
+        " treated as empty, every event would be read again.",
         "Give the last state that the target printed for this organization. To start over, run"
         " without a state; with several organizations, remove only this one's bookmark from the"
         " state.",
@@ -317,9 +312,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-BATCH-FILE": ErrorEntry(
         Category.OUTPUT,
         "A batch file cannot be written",
-        "The disk of batch_config.storage.root is full, its folder does not exist and cannot be"
-        " created, the tap may not write there, or something else removed the file before it was"
-        " complete. An incomplete file is removed.",
+        "The disk of batch_config.storage.root is full, its folder cannot be created or written"
+        " to, or something removed the file before it was complete. An incomplete file is removed.",
         f"Free space, or set batch_config.storage.root to another folder. {_RESUMES}",
     ),
     "AE-ORGANIZATIONS": ErrorEntry(
@@ -357,26 +351,23 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-LOADED": ErrorEntry(
         Category.OUTPUT,
         "The loaded events cannot be read",
-        "The file, folder, database or table does not exist or may not be read, it has other"
-        " columns than loaders create, or another program has the DuckDB file open. The line says"
-        " which.",
+        "It does not exist, may not be read, or has other columns than loaders create, or another"
+        " program has the DuckDB file open. The line says which.",
         "Check --against or --from, and --table or --schema.",
     ),
     "AE-EXTRA": ErrorEntry(
         Category.SETTINGS,
         "A required library is not installed",
-        "Arrow and Parquet need pyarrow, DuckDB files need duckdb, PostgreSQL needs psycopg,"
-        " pictures need matplotlib; the tap itself needs none of them, so they are extras of the"
-        " package.",
-        "Run the command that the line ends with. It adds the libraries to this installation, and"
-        " keeps its other extras.",
+        "Arrow and Parquet need pyarrow, DuckDB files need duckdb, PostgreSQL needs psycopg, and"
+        " pictures need matplotlib. They are extras of the package, as the tap needs none of them.",
+        "Run the command that the line ends with. It adds the library, and keeps other extras.",
     ),
     "AE-THREADS": ErrorEntry(
         Category.SETTINGS,
         "The limit of threads is reached (pids.max of the cgroup or RLIMIT_NPROC), so no request"
         " can be sent",
-        "The container or the user already has as many processes and threads as its limit allows."
-        " If at least one more thread can be started, a run continues with what it has.",
+        "The container or the user has as many processes and threads as its limit allows. With at"
+        " least one more thread, a run would continue.",
         "Raise the limit (--pids-limit of Docker and Podman, podPidsLimit of Kubernetes, TasksMax"
         " of systemd, ulimit -u), or end other processes.",
     ),

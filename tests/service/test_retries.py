@@ -54,6 +54,18 @@ def test_a_wait_that_is_too_long_ends_the_run(seconds: float, most: int) -> None
         Retries(most, LOGGER).seconds_before_next(an_error(seconds))
 
 
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_after_the_last_retry_the_error_says_how_many_there_were(most: int) -> None:
+    """There is no wait after the last retry."""
+    retries = Retries(most, LOGGER)
+    for _ in range(most):
+        assert retries.seconds_before_next(an_error()) is not None
+    error = an_error(MAX_RETRY_AFTER_SECONDS)
+    assert retries.seconds_before_next(error) is None
+    gave_up = f"; gave up after {most} retr{'y' if most == 1 else 'ies'}" if most else ""
+    assert error.details == f"status 503{gave_up}"
+
+
 # The header Retry-After
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
