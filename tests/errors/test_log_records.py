@@ -11,10 +11,8 @@ from urllib.parse import quote
 import pytest
 from singer_sdk.logging import StructuredFormatter
 
-from tap_audit_events import AuditEvents
 from tap_audit_events.errors.redacted_output import (
     MAX_RECORD_LENGTH,
-    print_redacted,
     redact_record,
 )
 from tap_audit_events.errors.redaction import MASK, register_secret
@@ -95,21 +93,14 @@ def hides_an_error() -> None:
         raise RuntimeError("outer") from None
 
 
-def raised_from_one_that_hides() -> None:
-    try:
-        hides_an_error()
-    except RuntimeError as error:
-        raise LookupError("last") from error
-
-
-@pytest.mark.parametrize("fail", [failing, hides_an_error, raised_from_one_that_hides])
+@pytest.mark.parametrize("fail", [failing, hides_an_error])
 def test_a_traceback_is_logged_without_the_token(
     fail: Callable[[], None], collected: Collected
 ) -> None:
     """The rest stays, with the cause; the SDK's formatter also shows what ``from None`` hides."""
     try:
         fail()
-    except (RuntimeError, LookupError):
+    except RuntimeError:
         logger.exception("It failed")
     assert "It failed\nTraceback" in collected.sent[0]
     assert "RuntimeError: " in collected.sent[0]
@@ -137,19 +128,6 @@ def test_a_record_without_a_secret_is_left_alone(collected: Collected) -> None:
     error = ValueError("harmless")
     logger.warning("100 %s", "harmless", exc_info=error)
     assert seen == [("harmless",), (ValueError, error, None)]
-
-
-def test_a_traceback_of_the_interpreter_shows_no_token(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    register_secret(TOKEN)
-    try:
-        failing()
-    except RuntimeError as error:
-        print_redacted(type(error), error, error.__traceback__)
-    text = capsys.readouterr().err
-    assert f"ValueError: inner {MASK}" in text
-    assert text.endswith(f"RuntimeError: Bearer {MASK}\n")
 
 
 PROGRAM = f"""
@@ -181,11 +159,3 @@ def test_the_logging_of_a_program_that_imports_the_package_is_untouched() -> Non
     *ours, theirs = done.stdout.splitlines()
     assert ours == [f"ours: {MASK}"] * 3
     assert theirs == f"theirs: {TOKEN}"
-
-
-def test_a_warning_of_the_python_api_is_masked(caplog: pytest.LogCaptureFixture) -> None:
-    """A handler of the program receives it, as it receives any other record."""
-    AuditEvents(**GOOD | {"access_token": "of-another-kind"})
-    logging.getLogger("tap_audit_events").warning("is %s", "of-another-kind")
-    assert "does not contain 'pat_'" in caplog.text
-    assert f"is {MASK}" in caplog.text

@@ -140,25 +140,3 @@ def test_a_token_that_another_thread_has_read_is_new_too(
     assert [by_file.has_new_token(response) for response in responses] == [True] * 3
     assert not by_file.has_new_token(refused(by_file))
     assert len(logger.lines) == 2  # the new token, and that the file is gone
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [("acme_pat_first", None), ("acme_pat_first\n", None), ("", "is empty"), ("a b", "one word")],
-)
-def test_a_file_without_a_new_token_changes_nothing(
-    content: str,
-    problem: str | None,
-    token_file: Path,
-    by_file: AccessTokenAuthenticator,
-    logger: LoggedLines,
-) -> None:
-    """If the file cannot be used, a log line says why."""
-    response = refused(by_file)
-    token_file.write_text(content)
-    assert not by_file.has_new_token(response)
-    assert header_of(by_file) == "Bearer acme_pat_first"
-    assert len(logger.lines) == (problem is not None)
-    for line in logger.lines:
-        assert line.startswith("access_token_file ")
-        assert str(problem) in line

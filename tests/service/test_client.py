@@ -84,25 +84,6 @@ def test_a_connection_that_fails_on_its_first_request_is_a_failure() -> None:
         assert service.connections == 1
 
 
-def test_the_connection_after_a_failure_is_not_replaced() -> None:
-    """A service that breaks every connection receives one request for each retry."""
-    with scripted_service(keeps_twice_then_breaks, breaks) as service:
-        client = client_of(service, max_retries=1, request_timeout_seconds=5)
-        client.fetch()
-        client.fetch()
-        with pytest.raises(RetryableError, match="gave up after 1 retry"):
-            client.fetch()
-        assert service.connections == 3  # replaced, then retried
-        assert client.limiter.run.sent == 2 + 2
-
-
-def keeps_twice_then_breaks(peer: Peer) -> None:
-    for _ in range(2):
-        peer.hear()
-        peer.respond()
-    peer.hear()
-
-
 def hears_only(peer: Peer) -> None:
     """Reads requests and sends nothing."""
     while peer.hear():
