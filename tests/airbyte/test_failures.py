@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tap_audit_events.errors.catalogue import CATALOGUE
-from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
+from tap_audit_events.sandbox import Fault, Service
 from tests.airbyte.conftest import Source
 from tests.airbyte.source import MODULE, STREAM, Output, a_catalog
 from tests.builders import an_event
@@ -159,26 +159,21 @@ def test_a_wrong_command_line_is_reported_by_a_message(arguments: list[str], pro
 DEFECT = """
 import sys, warnings
 from tap_audit_events.airbyte import __main__, commands
-from tap_audit_events.errors.redaction import register_secret
 
 def spec(self):
     print("printed")
-    warnings.warn("a warning about {token}")
-    self._logger.info("the log has {token}")
-    raise ZeroDivisionError("about {token}")
+    warnings.warn("a warning")
+    raise ZeroDivisionError("why")
 
 commands.Commands.spec = spec
-register_secret("{token}")
 sys.argv[1:] = ["spec"]
 __main__.main()
 """
 
 
-def test_a_defect_is_a_message_without_secrets() -> None:
-    """Logs and warnings become messages, prints go to stderr, and none of them has the token."""
-    run = subprocess.run(
-        [sys.executable, "-c", DEFECT.format(token=ACCESS_TOKEN)], capture_output=True, check=False
-    )
+def test_a_defect_is_a_message() -> None:
+    """Warnings become messages too, and prints go to stderr."""
+    run = subprocess.run([sys.executable, "-c", DEFECT], capture_output=True, check=False)
     done = Output(run.stdout, run.stderr.decode(), run.returncode)
     assert done.exit_code == 1
     assert done.log == "printed\n"
@@ -186,6 +181,4 @@ def test_a_defect_is_a_message_without_secrets() -> None:
     assert failure["message"].startswith(f"AE-DEFECT: {CATALOGUE['AE-DEFECT'].summary} (Zero")
     assert failure["failure_type"] == "system_error"
     assert "Traceback" in failure["stack_trace"]
-    assert ["a warning about" in warning for warning in done.warnings] == [True]
-    assert any(each["message"].startswith("the log has") for each in done.of_type("LOG"))
-    assert ACCESS_TOKEN not in run.stdout.decode() + done.log
+    assert ["a warning" in warning for warning in done.warnings] == [True]

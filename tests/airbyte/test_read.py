@@ -110,12 +110,6 @@ def test_an_empty_range_keeps_the_state(service: Service, source: Source) -> Non
     assert any(warning.startswith("Nothing to read") for warning in done.warnings)
 
 
-def test_a_catalog_without_the_stream_reads_nothing(service: Service, source: Source) -> None:
-    service.add(events("08:00:00"))
-    done = source("read", catalog={"streams": []}).raise_for_exit_code()
-    assert [message["type"] for message in done.messages] == ["LOG"]
-
-
 def test_the_selection_of_fields_is_left_to_airbyte(service: Service, source: Source) -> None:
     """Airbyte itself removes the fields that its catalog does not select."""
     event = an_event()
@@ -123,13 +117,3 @@ def test_the_selection_of_fields_is_left_to_airbyte(service: Service, source: So
     stream = {"name": "audit_events", "json_schema": {"properties": {"id": {"type": "string"}}}}
     (record,) = source("read", catalog=a_catalog(stream=stream)).records
     assert record == event
-
-
-def test_a_run_whose_first_request_fails_keeps_the_state(service: Service, source: Source) -> None:
-    """Nothing was read with the new settings, so they do not change the state."""
-    service.add(events("08:00:00"))
-    first = source("read").state
-    service.add_faults([Fault(kind="status", code=403, when="2")])
-    failed = source("read", state=[first], action_types=["wrong"], lookback_seconds=0)
-    assert failed.exit_code == 1
-    assert failed.state["stream"] == first["stream"]

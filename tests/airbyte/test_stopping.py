@@ -126,22 +126,6 @@ def test_a_check_that_is_stopped_has_no_result(service: Service, start: Start) -
     assert failure["message"].startswith("AE-STOPPED: Stopped by a signal")
 
 
-def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start) -> None:
-    """It ends even if the reader never reads again."""
-    service.add(EVENTS)
-    running = start(page_size=1000)
-    lines_up_to(running, b'"RECORD"')
-    for _ in range(100):
-        running.send_signal(signal.SIGTERM)
-        try:
-            exit_code = running.wait(timeout=0.1)
-        except subprocess.TimeoutExpired:
-            continue
-        assert exit_code == 128 + signal.SIGTERM
-        return
-    pytest.fail("it does not end")
-
-
 def test_a_reader_that_closes_the_pipe_is_reported_in_one_line(
     service: Service, start: Start
 ) -> None:

@@ -46,19 +46,6 @@ def test_a_check_logs_each_thing_that_works(service: Service, sync: Sync) -> Non
     assert {request.params["pageSize"] for request in service.requests} == {"1"}
 
 
-def test_a_check_uses_the_range_and_the_action_types_of_the_settings(
-    service: Service, sync: Sync
-) -> None:
-    """A first run would read the same events."""
-    service.add([*THREE_EVENTS, an_event(id="x", at="2024-05-06T07:08:09Z", action_type="other")])
-    asked = RANGE | {"start_date": "2024-05-06T07:08:01Z", "action_types": ["workspace_create"]}
-    done = sync("--test", **asked).raise_for_exit_code()
-    assert said(done)[-1] == (
-        "Events from 2024-05-06T07:08:01Z to 2024-05-07T00:00:00Z: oldest"
-        " 2024-05-06T07:08:01Z, newest 2024-05-06T07:08:02Z"
-    )
-
-
 def test_a_check_shows_only_events_within_the_range(service: Service, sync: Sync) -> None:
     """Requests are wider, as their bounds are whole seconds."""
     service.add(THREE_EVENTS)
@@ -133,19 +120,6 @@ def test_a_service_that_is_down_ends_the_check_early() -> None:
     assert sorted(len(each.requests) for each in services) == [0, 0, *[1] * MAX_FAILURES]
     assert f"{len(services)} of {len(services)}" in done.errors[0]
     assert done.errors[-1].startswith("AE-500: 2 more organizations were not started")
-
-
-def test_a_service_that_is_down_ends_the_check_even_if_organizations_share_tokens() -> None:
-    """Each token belongs to two organizations. The check ends after ten tokens have failed."""
-    count = 2 * MAX_FAILURES
-    services = [a_service(n, 1, access_token=f"acme_pat_{n // 2}") for n in range(count)]
-    for each in services:
-        each.add_faults(["status:code=503@*"])
-    with SharedServer(services).served() as shared:
-        done = shared.run("--test", organizations=shared.with_tokens, max_retries=0)
-    of_tokens = zip(services[::2], services[1::2], strict=True)
-    assert [len(one.requests) + len(two.requests) for one, two in of_tokens] == [1] * MAX_FAILURES
-    assert done.errors[-1].startswith("AE-500: 10 more organizations were not started")
 
 
 def test_several_organizations_are_checked_side_by_side_with_a_request_each() -> None:
