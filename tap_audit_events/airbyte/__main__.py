@@ -15,9 +15,9 @@ def main() -> None:
         guard_output(arguments)
         stdout, sys.stdout = sys.stdout, sys.stderr  # for messages only
         from tap_audit_events.airbyte.command_line import run  # noqa: PLC0415
-        from tap_audit_events.airbyte.messages import MessageWriter  # noqa: PLC0415
+        from tap_audit_events.airbyte.messages import AirbyteWriter  # noqa: PLC0415
 
-        exit_code = run(arguments, MessageWriter(stdout))
+        exit_code = run(arguments, AirbyteWriter(stdout))
     except KeyboardInterrupt:
         exit_code = 130
     sys.exit(exit_code)

@@ -10,7 +10,7 @@ from typing import NoReturn
 from tap_audit_events.airbyte.commands import Commands
 from tap_audit_events.airbyte.failures import trace_of, trace_of_defect
 from tap_audit_events.airbyte.log_messages import set_up_logging
-from tap_audit_events.airbyte.messages import MessageWriter
+from tap_audit_events.airbyte.messages import AirbyteWriter
 from tap_audit_events.airbyte.sync import milliseconds_at
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
@@ -22,7 +22,7 @@ from tap_audit_events.extraction.shutdown import ignore_signals
 from tap_audit_events.run.runtime import Runtime
 
 
-def run(arguments: Sequence[str], writer: MessageWriter) -> int:
+def run(arguments: Sequence[str], writer: AirbyteWriter) -> int:
     """Run a command; return its exit code.
 
     An error becomes a TRACE message; if stdout cannot be written to, a line on stderr.
@@ -36,7 +36,7 @@ def run(arguments: Sequence[str], writer: MessageWriter) -> int:
         return error.exit_code
 
 
-def _run(arguments: Sequence[str], writer: MessageWriter, runtime: Runtime) -> int:
+def _run(arguments: Sequence[str], writer: AirbyteWriter, runtime: Runtime) -> int:
     try:
         logger = set_up_logging(writer)
         options = vars(_parser().parse_args(arguments))

@@ -11,7 +11,7 @@ from tap_audit_events.airbyte.connection_specification import (
     TOKEN_FILE,
     specification,
 )
-from tap_audit_events.airbyte.messages import MessageWriter
+from tap_audit_events.airbyte.messages import AirbyteWriter
 from tap_audit_events.airbyte.state import stream_state_in
 from tap_audit_events.airbyte.sync import Sync
 from tap_audit_events.config.input_files import read_any_json_file, read_json_file
@@ -30,7 +30,7 @@ from tap_audit_events.run.runtime import Runtime
 class Commands:
     """Runs the commands."""
 
-    def __init__(self, writer: MessageWriter, runtime: Runtime, logger: Logger) -> None:
+    def __init__(self, writer: AirbyteWriter, runtime: Runtime, logger: Logger) -> None:
         self._writer = writer
         self._runtime = runtime
         self._logger = logger

@@ -6,7 +6,7 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from tap_audit_events.airbyte.messages import MessageWriter, log
+from tap_audit_events.airbyte.messages import AirbyteWriter, log
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.errors.redacted_output import redact_handlers
 
@@ -23,7 +23,7 @@ _LEVELS: Final = (
 class LogMessages(logging.Handler):
     """Writes each log record as a LOG message."""
 
-    def __init__(self, writer: MessageWriter) -> None:
+    def __init__(self, writer: AirbyteWriter) -> None:
         super().__init__()
         self._writer = writer
 
@@ -36,7 +36,7 @@ class LogMessages(logging.Handler):
             self._writer.write(log(_level(record.levelno), record.getMessage(), trace))
 
 
-def set_up_logging(writer: MessageWriter) -> logging.Logger:
+def set_up_logging(writer: AirbyteWriter) -> logging.Logger:
     """Send log records of level INFO and above to a writer; return the source's logger."""
     root = logging.getLogger()
     root.handlers[:] = [LogMessages(writer)]

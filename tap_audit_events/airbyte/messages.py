@@ -49,7 +49,7 @@ def _trace(kind: str, name: str, content: Mapping[str, Any], milliseconds: int) 
     return {"type": "TRACE", "trace": {"type": kind, "emitted_at": milliseconds, name: content}}
 
 
-class MessageWriter(LineWriter):
+class AirbyteWriter(LineWriter):
     """Writes one message per line.
 
     Pass None as `stdout` if stdout is closed: writing a message then raises `OutputError`.

@@ -7,7 +7,7 @@ from datetime import datetime
 from logging import Logger
 from typing import Any
 
-from tap_audit_events.airbyte.messages import MessageWriter, stream_status
+from tap_audit_events.airbyte.messages import AirbyteWriter, stream_status
 from tap_audit_events.airbyte.state import without_secrets
 from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config.settings import Settings
@@ -27,7 +27,7 @@ class Sync:
     """Writes the records, STATE and status of one ``read``."""
 
     def __init__(
-        self, settings: Settings, writer: MessageWriter, *, runtime: Runtime, logger: Logger
+        self, settings: Settings, writer: AirbyteWriter, *, runtime: Runtime, logger: Logger
     ) -> None:
         self._settings = settings
         self._writer = writer

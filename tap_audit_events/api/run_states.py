@@ -38,8 +38,7 @@ class RunStates:
     def of(self, organization_id: str) -> dict[str, Any]:
         """The state of an organization, empty if it has none.
 
-        If the given state is that of one other organization, it is returned: `from_run_state`
-        refuses it.
+        A state of one other organization is returned too, so that `from_run_state` refuses it.
         """
         return self._states.get(organization_id.lower(), self._only)
 

@@ -92,11 +92,12 @@ class Delivery:
         return due
 
     def _is_due(self, instant: Instant, window: Window) -> bool:
-        """Whether an event that was not delivered is delivered with a window.
+        """Whether an event that was not delivered yet is delivered with this window.
 
-        An event at the instant at which two windows meet is delivered with the first that shows it:
-        the second may have been read before it appeared. An event of an earlier window, which did
-        not show it, is delivered too, unless its id may have been dropped: then it may be a repeat.
+        Two windows show the events of the instant at which they meet. The first delivers them, as
+        the second may have been read before they appeared. An event before the window is delivered
+        too, if its own window did not show it. But if its id may have been dropped, it is left out,
+        as it may be a repeat.
         """
         if instant >= (window.start or NEVER):
             return window.holds(instant) or instant == window.until

@@ -130,8 +130,8 @@ def is_run_state(value: object) -> bool:
 def unusable(problem: str) -> SettingsError:
     """The error for a state that cannot be used; it says how to start over."""
     return _refused(
-        f"{problem}. To start over, run without the state or, with several organizations, remove"
-        " only this bookmark from it; if events are only appended, they then come twice"
+        f"{problem}. To start over, run without the state; with several organizations, remove only"
+        " this bookmark from it. A target that only appends then has the events twice"
     )
 
 

@@ -76,9 +76,9 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
         )
     elif _is_new_reach(watermark, start_date):
         yield (
-            f"Late events are read only from {brief(watermark.ids_from)} on: earlier runs kept no"
-            " ids of older events, so this run would repeat them. The whole of lookback_seconds is"
-            " covered again once the bookmark has moved on"
+            f"Late events are read only from {brief(watermark.ids_from)} on: the state has no ids"
+            " of older events, which would be delivered again. Once the bookmark has moved on, the"
+            " whole of lookback_seconds is read"
         )
 
 

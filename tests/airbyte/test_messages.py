@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from tap_audit_events.airbyte.messages import MessageWriter, log
+from tap_audit_events.airbyte.messages import AirbyteWriter, log
 from tap_audit_events.errors.exceptions import OutputError
 
 RECORD = json.dumps({"id": "event-1", "text": "x" * 2000}).encode()
@@ -28,7 +28,7 @@ def messages(stdout: TextIO) -> list[dict[str, Any]]:
 
 def test_messages_of_several_threads_stay_whole(stdout: TextIO) -> None:
     """A worker may log a retry while the main thread writes a page."""
-    writer = MessageWriter(stdout)
+    writer = AirbyteWriter(stdout)
     is_over = threading.Event()
 
     def log_on_and_on() -> None:
@@ -51,7 +51,7 @@ def test_messages_of_several_threads_stay_whole(stdout: TextIO) -> None:
 
 def test_a_state_counts_the_records_since_the_last_one(stdout: TextIO) -> None:
     """A state without new records that equals the last one is not written."""
-    writer = MessageWriter(stdout)
+    writer = AirbyteWriter(stdout)
     writer.write_state({})
     writer.write_records([RECORD] * 3, 1)
     writer.write_records([], 1)
@@ -66,7 +66,7 @@ def test_a_state_counts_the_records_since_the_last_one(stdout: TextIO) -> None:
 def test_a_message_after_an_error_raises_the_error_again() -> None:
     """Otherwise, a run could continue after it failed to write a LOG message."""
     with Path("/dev/full").open("w") as full:
-        writer = MessageWriter(full)
+        writer = AirbyteWriter(full)
         for _ in range(2):
             with pytest.raises(OutputError):
                 writer.write(log("INFO", "x"))

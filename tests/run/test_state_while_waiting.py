@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from tap_audit_events.airbyte.messages import MessageWriter as AirbyteWriter
+from tap_audit_events.airbyte.messages import AirbyteWriter
 from tap_audit_events.airbyte.sync import Sync
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.run.runtime import Runtime

@@ -88,7 +88,7 @@ def test_a_bookmark_that_cannot_be_used_is_refused(bookmark: dict[str, Any], pro
     assert error.value.code == "AE-STATE"
     assert "To start over, run without the state" in str(error.value)
     assert str(error.value).endswith(
-        " only this bookmark from it; if events are only appended, they then come twice"
+        " this bookmark from it. A target that only appends then has the events twice"
     )
 
 
