@@ -1,9 +1,6 @@
 """Each event of the pages is delivered once, for any pages, runs and repeats by the service."""
 
-import gc
-import sys
-from collections.abc import Callable, Sequence
-from types import FrameType
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,10 +12,9 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.planning.window_reader import ReadPage
 from tap_audit_events.extraction.watermark import Watermark
-from tests.extraction.watermarks import at, bookmark_of, digests_of, read_bookmark
+from tests.extraction.watermarks import at, bookmark_of, read_bookmark
 
 EVERYTHING = Window(None, at(10**6))
 
@@ -173,49 +169,3 @@ def test_without_a_bookmark_nothing_is_late() -> None:
     for time in (100, 50):
         delivered(delivery, a_page([(f"{time}", at(time))]))
     assert (delivery.late, delivery.latest_seconds) == (0, 0.0)
-
-
-def steps(work: Callable[[], object]) -> int:
-    """The number of Python instructions that the work takes."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
-        frame.f_trace_opcodes = True
-        count += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    gc.disable()  # hypothesis is called by the garbage collector
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-        gc.enable()
-    return count
-
-
-def test_a_page_without_repeats_takes_no_step_for_each_event() -> None:
-    """The watermark's loops run in C: a page of 1,000 takes as many steps as one of 10."""
-
-    def page_of(size: int) -> Callable[[], object]:
-        ids = [f"new-{number}" for number in range(size)]
-        instants = [at(1000 + number // 100) for number in range(size)]
-        page = Page(ids, instants, [b""] * size)
-        old = Group(at(980), digests_of(["old"]))
-        delivery = Delivery(Watermark(at(980), [old], lookback_seconds=60))
-        window = Window(at(0), at(10**6))
-
-        def work() -> None:
-            assert page.is_ascending
-            read = ReadPage(window, page, in_order=True, completes_window=True)
-            delivery.commit(read, delivery.choose(read), size)
-            assert delivery.delivered == size
-
-        return work
-
-    steps(page_of(1))  # newer Pythons count a function's instructions from its second call on
-    few = steps(page_of(10))
-    assert few > 0
-    assert steps(page_of(1000)) == few

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant, parse_instant
-from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tests.extraction.watermarks import at, deliver, digests_of, from_json, to_json
@@ -119,35 +118,6 @@ def test_a_full_memory_is_about_a_megabyte() -> None:
     assert len(json.dumps(written)) <= 1_100_000
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-@pytest.mark.parametrize("byte", [b"\0", b"W", b"=", b"\xff"])
-def test_any_digests_survive_json(count: int, byte: bytes) -> None:
-    """Digests are read as they were written, with or without base64 padding."""
-    group = Group(at(100), byte * 8 * count)
-    written = to_json(Watermark(at(100), [group], lookback_seconds=60))
-    assert read(written).groups == [group]
-
-
-def test_groups_of_one_instant_are_read() -> None:
-    """Groups with the same instant may be in any order."""
-    digests = ["QPieOVtmQi8", "hHLC402FT3U"]
-    value = with_ids(*[[GOLDEN["bookmark"], each] for each in digests])
-    assert sum(len(group.split()) for group in read(value).groups) == 2
-
-
-@pytest.mark.parametrize("value", [{}, GOLDEN])
-def test_lookback_and_memory_are_those_of_this_run(
-    value: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither is read from the JSON, which may also be empty."""
-    monkeypatch.setattr(module, "MAX_REMEMBERED_IDS", 5)
-    watermark = from_json(value, lookback_seconds=60)
-    deliver(watermark, [(f"{time}", at(time)) for time in range(1000, 1010)])
-    assert watermark.lookback_start == at(400)
-    assert sum(len(group.split()) for group in watermark.groups) == 5
-    assert watermark.forgot
-
-
 def with_ids(*groups: Any) -> dict[str, Any]:
     return GOLDEN | {"ids": [*groups]}
 
@@ -159,42 +129,25 @@ TIME = "2026-01-01T00:00:10Z"
     ("value", "problem"),
     [
         (GOLDEN | {"version": 3}, "its version is not 1 or 2"),
-        (GOLDEN | {"version": None}, "its version is not 1 or 2"),
-        (GOLDEN | {"version": []}, "its version is not 1 or 2"),
         ({"version": 2}, "missing required field `bookmark`"),
         (GOLDEN | {"bookmark": 7}, r"Expected `str`, got `int` - at `\$.bookmark`"),
         (GOLDEN | {"bookmark": "yesterday"}, "in its bookmark, 'yesterday' is "),
-        (GOLDEN | {"ids_from": None}, r"Expected `str`, got `null` - at `\$.ids_from`"),
-        (
-            GOLDEN | {"ids_from": "2026-13-01T00:00:00Z"},
-            "in its ids_from, '2026-13-01T00:00:00Z' is",
-        ),
         (GOLDEN | {"ids_from": "2026-01-01T00:00:11Z"}, "its ids_from lies after its bookmark"),
-        (GOLDEN | {"covered_from": None}, r"got `null` - at `\$.covered_from`"),
         (GOLDEN | {"covered_from": "yesterday"}, "in its covered_from, 'yesterday' is "),
         (
             GOLDEN | {"covered_from": "2026-01-01T00:00:10.1Z"},
             "its covered_from lies after its bookmark",
         ),
-        (GOLDEN | {"ids": {}}, r"Expected `array`, got `object` - at `\$.ids`"),
         (GOLDEN | {"ids": None}, r"Expected `array`, got `null` - at `\$.ids`"),
         (with_ids("QPieOVtmXp0"), "in its ids_until, '' is"),
         (with_ids([TIME]), r"of length 2, got 1 - at `\$.ids\[0\]`"),
-        (with_ids([TIME, "QPieOVtmXp0", 1]), r"of length 2, got 3 - at `\$.ids\[0\]`"),
         (with_ids([TIME, 7]), r"Expected `str`, got `int` - at `\$.ids\[0\]\[1\]`"),
         (with_ids(["now", "QPieOVtmXp0"]), "in its ids, 'now' is "),
         (with_ids([TIME, "QPieOVtmX!0"]), "a group of its ids is not base64"),
-        (with_ids([TIME, "QPieOVtmXp0tY"]), "a group of its ids is not base64"),
-        (with_ids([TIME, "QPieOVtmXpä"]), "a group of its ids is not base64"),
-        (with_ids([TIME, "\ud800"]), "a group of its ids is not base64"),
-        (with_ids([TIME, "QPieOVtm\nXp0"]), "a group of its ids is not base64"),
         (with_ids([TIME, "QPieOVtmXp0=QPieOVtmXp0="]), "a group of its ids is not base64"),
-        (with_ids([TIME, "=QPieOVtmXp0"]), "a group of its ids is not base64"),
         (with_ids([TIME, "QPieOVtm"]), "does not consist of digests of 8 bytes"),
-        (with_ids([TIME, ""]), "does not consist of digests of 8 bytes"),
         (GOLDEN | {"ids": GOLDEN["ids"][::-1]}, "its groups of ids are not in the order of time"),  # type: ignore[index]
         (VERSION_1 | {"ids": ["a", 7]}, r"got `int` - at `\$.ids\[1\]`"),
-        (VERSION_1 | {"ids_until": None}, r"got `null` - at `\$.ids_until`"),
         ({key: VERSION_1[key] for key in ("version", "bookmark", "ids_from")}, "field `ids`"),
     ],
 )

@@ -2,7 +2,6 @@
 
 import gc
 import threading
-import time
 import weakref
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -87,9 +86,7 @@ def pages_of(workers: Workers) -> Generator[ReadPage, None, None]:
 # Pages
 
 
-@pytest.mark.parametrize(
-    "mosts", [[1], [4], [1, 4], [1, 1, 1, 4, 4, 4, 4], [4, 1, 1, 2, 8], [3, 1]]
-)
+@pytest.mark.parametrize("mosts", [[1], [4], [4, 1, 1, 2, 8]])
 def test_each_page_is_delivered_once_and_in_order(mosts: list[int]) -> None:
     """Any thread may send a request, and the number of useful requests in flight may change."""
     service = FakeService(pages=200)
@@ -100,13 +97,6 @@ def test_each_page_is_delivered_once_and_in_order(mosts: list[int]) -> None:
     assert service.most_in_flight <= 4
     assert threading.current_thread() not in service.threads
     assert ended(service.threads)
-
-
-def test_each_page_is_delivered_once_with_the_real_estimate() -> None:
-    """The estimate is computed from the times that the responses really took."""
-    service = FakeService(pages=50)
-    workers = Workers(a_plan(), service.send, Stop(), 4)
-    assert distinct(ids_of(pages_of(workers))) == list(range(500))
 
 
 def test_pages_that_are_not_waited_for_leave_few_wakeups() -> None:
@@ -124,16 +114,6 @@ def test_pages_that_are_not_waited_for_leave_few_wakeups() -> None:
         next(pages)
         assert many.wait(WAIT_SECONDS)
         assert stop.wakeups.qsize() <= 4
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(50))
-def test_each_page_is_delivered_once_and_in_order_in_many_runs(seed: int) -> None:
-    """The threads interleave in another way each time."""
-    service = FakeService(pages=50 + seed)
-    workers = workers_for(service)
-    workers._estimator = Steered([1 + seed % 4, 4, 1 + seed % 3])
-    assert distinct(ids_of(pages_of(workers))) == list(range((50 + seed) * PAGE_SIZE))
 
 
 @pytest.mark.parametrize(
@@ -209,39 +189,3 @@ def test_the_caller_gets_control_while_no_page_arrives(monkeypatch: pytest.Monke
     assert [next(pages), next(pages)] == [None, None]
     waited.set()
     assert len(ids_of(filter(None, pages))) == 10
-
-
-# What the estimate is given
-
-
-def test_the_estimator_is_given_the_times_of_each_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It needs the time of the response, of the processor and of the caller's work."""
-    clocks = {True: 100.0, False: 200.0}
-    processor = 10.0
-    received: list[tuple[float, float]] = []
-    delivered: list[float] = []
-
-    class Noting(ConcurrencyEstimator):
-        def received(self, seconds: float, processor_seconds: float) -> None:
-            received.append((seconds, processor_seconds))
-
-        def delivered(self, seconds: float) -> None:
-            delivered.append(seconds)
-
-    class Slow(FakeService):
-        def respond(self, window: Window, cursor: str | None) -> Page:
-            nonlocal processor
-            clocks[False] += 5
-            processor += 3
-            return super().respond(window, cursor)
-
-    def clock() -> float:
-        return clocks[threading.current_thread() is threading.main_thread()]
-
-    monkeypatch.setattr(time, "thread_time", lambda: processor)
-    workers = Workers(a_plan(1), Slow(pages=4).send, Stop(), 1, clock)
-    workers._estimator = Noting()
-    for _ in pages_of(workers):
-        clocks[True] += 2
-    assert received == [(5.0, 3.0)] * 4
-    assert delivered == [2.0] * 4
