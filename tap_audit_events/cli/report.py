@@ -11,11 +11,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
+from tap_audit_events.cli.loaded.batches import Loaded, NoTableError, Range
 from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
 from tap_audit_events.cli.loaded.database import Database
-from tap_audit_events.cli.loaded.row import Loaded, NoTableError, Range, instants_of
 from tap_audit_events.cli.loaded.sources import is_database, open_database, open_loaded
-from tap_audit_events.cli.proof.calendar_data import Calendar, Span, merged, year_span
+from tap_audit_events.cli.proof.calendar import Calendar, Span, merged, year_span
 from tap_audit_events.cli.terminal.process import write_stderr
 from tap_audit_events.cli.terminal.signals import interrupting
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
@@ -104,11 +104,11 @@ def calendar_of_files(files: Loaded, year: int, now: datetime) -> Calendar:
     Raises:
         OutputError: they cannot be read.
     """
+    from tap_audit_events.cli.loaded.times import days_of  # noqa: PLC0415 - an extra
+
     days: Counter[str] = Counter()
-    start = f"{year:04}-"
-    for rows in files.rows(_range_of(year)):
-        instants = instants_of([row.time for row in rows])
-        days.update(each[:10] for each in instants if each is not None and each.startswith(start))
+    for batch in files.batches(_range_of(year)):
+        days.update(days_of(batch, _range_of(year)))
     events = {date.fromisoformat(day): count for day, count in days.items()}
     return _without_coverage(events, year, year_span(year, _in_utc(now)))
 
@@ -122,8 +122,7 @@ def _events(database: Database, table: str, year: int) -> dict[date, int]:
     day = f"substr({database.time_as_text(columns.time)}, 1, 10)"
     condition = database.condition(columns.time, _range_of(year))
     sql = f"SELECT {day} AS day, count(*) FROM {quoted(table)} WHERE {condition} GROUP BY 1"
-    days = (row for batch in database.query(sql) for row in batch)
-    found = ((_date(text), count) for text, count in days)
+    found = ((_date(text), count) for text, count in database.query(sql))
     return {each: count for each, count in found if each is not None and each.year == year}
 
 
@@ -155,7 +154,7 @@ def _counts(database: Database, spans: str, within: Span) -> tuple[int, int]:
         f" AND covered_from < {end} AND covered_until > {start} THEN 1 ELSE 0 END)"
         f" FROM ({spans}) AS spans"
     )
-    ((organizations, limited),) = (row for batch in database.query(sql) for row in batch)
+    ((organizations, limited),) = database.query(sql)
     return organizations, int(limited or 0)
 
 
@@ -185,8 +184,7 @@ def _gaps(database: Database, spans: str, within: Span) -> Iterator[Span]:
         SELECT missing_from, missing_until FROM gaps
         WHERE missing_until - missing_from > INTERVAL '1 microsecond' ORDER BY 1, 2
     """
-    for batch in database.query(sql):
-        yield from batch
+    return iter(database.query(sql))
 
 
 def _sql(time: datetime) -> str:

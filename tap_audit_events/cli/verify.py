@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -14,14 +15,14 @@ from typing import Any, Final
 
 import msgspec
 
-from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.count import TABLE_FORMATS
+from tap_audit_events.cli.loaded.batches import Loaded, Range, unreadable
 from tap_audit_events.cli.loaded.files import SUFFIXES
-from tap_audit_events.cli.loaded.row import Loaded, Range, Row, organization_form, unreadable
 from tap_audit_events.cli.loaded.sources import open_loaded
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.proof.comparison import Comparison, Counts, Key
-from tap_audit_events.cli.proof.difference_lists import DifferenceLists
+from tap_audit_events.cli.proof.comparison import Comparison, Counts
+from tap_audit_events.cli.proof.differences import DifferenceLists
+from tap_audit_events.cli.proof.kept_pages import KeptPages
 from tap_audit_events.cli.proof.repair import (
     JsonLinesRepair,
     Repair,
@@ -36,7 +37,7 @@ from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.exact_json import decode_with
-from tap_audit_events.events.instants import EARLIEST, instant_of, whole_second
+from tap_audit_events.events.instants import EARLIEST, Instant, instant_of, whole_second
 from tap_audit_events.outputs.durable import (
     check_files_differ,
     output_errors,
@@ -46,6 +47,8 @@ from tap_audit_events.outputs.durable import (
 from tap_audit_events.outputs.whole_file import WholeFile
 
 COLUMNS: Final = ("day", *(field.name for field in fields(Counts)))
+_EVENTS_AT_ONCE: Final = 10_000
+"""Events of the service that are added to the database at once."""
 
 _NO_ORGANIZATION: Final = "does not say its organization: with several, each needs organization_id"
 _ALL_OF_OTHERS: Final = (
@@ -95,17 +98,12 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
     _check_files(options)
     config = {} if options.repair is None else common.config()
     settings = common.settings_of(config) if config else common.settings()
-    now = whole_second(instant_of(datetime.now(UTC)))
-    end = min(settings.end_date or now, now)
-    within = Range(settings.start_date or EARLIEST, end)
-    if within.start > within.end:
-        problem = "--start or start_date lies in the future: there is nothing to compare yet"
-        raise SettingsError([problem])
+    within = _range_of(settings)
+    organizations = [each.organization_id.lower() for each in settings.each()]
     with ExitStack() as stack:
-        known = _organizations_of(settings)
         place = stack.enter_context(ExitStack())
         with interrupting(common.stop):
-            loaded = place.enter_context(open_loaded(options.against, options.table, known))
+            loaded = place.enter_context(open_loaded(options.against, options.table, organizations))
         if settings.organizations and not loaded.has_organizations:
             raise unreadable(loaded.name, "it has no column organization_id, but the settings name"
                              " several organizations")  # fmt: skip
@@ -116,31 +114,55 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         with output_errors(temporary_folder()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="audit-events-")))
         with output_errors(folder):
-            comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
-        stack.callback(comparison.close)
-        list_file = _new_file(options.list_file, stack)
-        repair_file = _new_file(options.repair, stack)
-        lists = DifferenceLists(list_file)
-        repair = None
-        if repair_file is not None:
+            comparison = stack.enter_context(
+                closing(
+                    Comparison(
+                        folder,
+                        within,
+                        loaded.unit_nanoseconds,
+                        organizations,
+                        are_several=bool(settings.organizations),
+                    )
+                )
+            )
+        lists = DifferenceLists(list_file := _new_file(options.list_file, stack))
+        repair = kept = None
+        if repair_file := _new_file(options.repair, stack):
             repair = _repair(options, config, settings, common, repair_file)
             repair.start()
-        verification = Verification(settings, common, comparison, lists, repair)
+            with output_errors(folder):
+                kept = KeptPages(folder / "pages")
+        verification = Verification(common, comparison, folder)
         verification.read_loaded(loaded, within)
         if repair is not None and options.catalog is None:
             check_columns(repair, loaded)
         place.close()  # before the first request: a loader may be waiting for the database
-        verification.read_service(within.widened(loaded.unit_nanoseconds))
+        wide = within.widened(loaded.unit_nanoseconds)
+        missing = verification.read_service(settings, wide, lists, kept)
+        if repair is not None and kept is not None:
+            with output_errors(folder):
+                for organization_id, texts in kept.events(missing):
+                    repair.write(organization_id, texts)
         for file in filter(None, (list_file, repair_file)):
             file.commit()
-    if lists.totals.get("missing") and isinstance(repair, SingerRepair) and not options.catalog:
+    if missing and isinstance(repair, SingerRepair) and not options.catalog:
         common.logger.warning(
             "The file of --repair has every field that stream_maps keep: if the tap runs with a"
             " catalog that deselects fields, run again with --catalog"
         )
     with suppress(ReaderGoneError):  # a difference is an error, even if nobody reads the output
         _print(options.format_, comparison.days, lists)
-    _raise_if_different(lists)
+    if found := lists.summary():
+        raise OutputError(found, "AE-DIFFERENT")
+
+
+def _range_of(settings: Settings) -> Range:
+    now = whole_second(instant_of(datetime.now(UTC)))
+    within = Range(settings.start_date or EARLIEST, min(settings.end_date or now, now))
+    if within.start > within.end:
+        problem = "--start or start_date lies in the future: there is nothing to compare yet"
+        raise SettingsError([problem])
+    return within
 
 
 def _repair(
@@ -181,22 +203,12 @@ def _check_files(options: VerifyOptions) -> None:
 
 
 class Verification:
-    """Compares what was loaded with the service; lists and repairs the differences."""
+    """Reads both sides into a comparison, whose temporary files are in a folder."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        common: Common,
-        comparison: Comparison,
-        lists: DifferenceLists,
-        repair: Repair | None,
-    ) -> None:
-        self._settings = settings
+    def __init__(self, common: Common, comparison: Comparison, folder: Path) -> None:
         self._common = common
         self._comparison = comparison
-        self._lists = lists
-        self._repair = repair
-        self._known = _organizations_of(settings)
+        self._folder = folder
 
     def read_loaded(self, loaded: Loaded, within: Range) -> None:
         """Read what was loaded, without the events of organizations that are not in the settings.
@@ -205,66 +217,77 @@ class Verification:
             OutputError: it cannot be read.
             StoppedError: a signal asked the run to stop.
         """
-        reporter = Reporter(within.end, quiet=self._common.quiet)
-        disk = temporary_folder()
-        read = kept = 0
-        with closing(reporter), interrupting(self._common.stop):
-            for batch in loaded.rows(within):
-                rows = list(self._of_settings(batch, loaded.name))
-                read, kept = read + len(batch), kept + len(rows)
-                with output_errors(disk):
-                    self._comparison.add_rows(rows)
-                reporter.rows(self._comparison.rows)
-            if read and not kept and loaded.guesses_organizations:
+        comparison, is_any = self._comparison, not loaded.guesses_organizations
+        has_batch = False
+        with (
+            closing(Reporter(within.end, quiet=self._common.quiet)) as reporter,
+            interrupting(self._common.stop),
+        ):
+            for batch in loaded.batches(within):
+                with output_errors(self._folder):
+                    is_any = is_any or comparison.has_any_in_settings(batch)
+                    reporter.rows(comparison.add_loaded(batch))
+                has_batch = True
+            if has_batch and not is_any:
                 raise unreadable(loaded.name, _ALL_OF_OTHERS)
-            with output_errors(disk):
-                self._comparison.all_rows_added()
+            with output_errors(self._folder):
+                event_id = comparison.id_without_organization()
+        if event_id is not None:
+            raise unreadable(loaded.name, f"event {sanitize(event_id)} {_NO_ORGANIZATION}")
 
-    def read_service(self, wide: Range) -> None:
-        """Read the range from the service, and compare.
+    def read_service(
+        self, settings: Settings, wide: Range, lists: DifferenceLists, kept: KeptPages | None
+    ) -> Sequence[int]:
+        """Read the range from the service, compare, and return the numbers of missing events.
 
         Raises:
             AuditEventsError: not all events could be read.
         """
         start = None if wide.start == EARLIEST else wide.start
-        settings = replace(self._settings, start_date=start, end_date=wide.end)
+        events = self._common.events_of(replace(settings, start_date=start, end_date=wide.end))
         reporter = Reporter(wide.end, quiet=self._common.quiet)
-        with (
-            closing(reporter),
-            closing(self._common.events_of(settings).pages()) as pages,
-        ):
+        added = _Adder(self._comparison)
+        with closing(reporter), closing(events.pages()) as pages:
             for page in pages:
-                self._compare(page)
+                ids = [decode_with(_decode_id, text).id for text in page.raw]
+                with output_errors(self._folder):
+                    added.add(page.organization_id, ids, page.instants)
+                    if kept is not None:
+                        kept.add(page)
                 reporter.page(page)
-        self._lists.add(self._comparison.too_many())
+            missing = array("q")
+            with output_errors(self._folder), interrupting(self._common.stop):
+                added.flush()
+                for number, difference in self._comparison.differences():
+                    lists.add(difference)
+                    if difference.kind == "missing":
+                        missing.append(number)
         # Not those next to the range, which are read as the table may have rounded their times.
         reporter.events = sum(each.service for each in self._comparison.days.values())
         reporter.done("Compared")
-
-    def _compare(self, page: EventPage) -> None:
-        found = self._comparison.compare(self._keys(page))
-        self._lists.add(difference for _, difference in found)
-        if self._repair is not None:
-            missing = [position for position, each in found if each.kind == "missing"]
-            self._repair.write(page, missing)
-
-    def _keys(self, page: EventPage) -> Iterator[Key]:
-        organization = page.organization_id.lower() if self._settings.organizations else ""
-        for text, instant in zip(page.raw, page.instants, strict=True):
-            yield Key(organization, decode_with(_decode_id, text).id, instant)
-
-    def _of_settings(self, batch: Sequence[Row], name: str) -> Iterator[Row]:
-        for row in batch:
-            organization = organization_form(row.organization_id or "")
-            if not organization and self._settings.organizations:
-                raise unreadable(name, f"event {sanitize(row.id or '')} {_NO_ORGANIZATION}")
-            if not organization or organization in self._known:
-                key = organization if self._settings.organizations else ""
-                yield Row(key, row.id or "", row.time)
+        return missing
 
 
-def _organizations_of(settings: Settings) -> set[str]:
-    return {each.organization_id.lower() for each in settings.each()}
+class _Adder:
+    """Adds events of the service to a comparison, many at once."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+        self._organizations: list[str] = []
+        self._ids: list[str] = []
+        self._instants: list[Instant] = []
+
+    def add(self, organization_id: str, ids: list[str], instants: Sequence[Instant]) -> None:
+        self._organizations += [organization_id.lower()] * len(ids)
+        self._ids += ids
+        self._instants += instants
+        if len(self._ids) >= _EVENTS_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        self._comparison.add_service(self._organizations, self._ids, self._instants)
+        for column in (self._organizations, self._ids, self._instants):
+            column.clear()
 
 
 def _print(format_: str, days: dict[str, Counts], lists: DifferenceLists) -> None:
@@ -280,9 +303,3 @@ def _print(format_: str, days: dict[str, Counts], lists: DifferenceLists) -> Non
 
 def _row(day: str, counts: Counts) -> dict[str, Any]:
     return {"day": day} | asdict(counts)
-
-
-def _raise_if_different(lists: DifferenceLists) -> None:
-    if lists.totals:
-        found = ", ".join(f"{count:,} {kind}" for kind, count in lists.totals.items())
-        raise OutputError(found, "AE-DIFFERENT")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tap_audit_events.cli.loaded.row import NANOSECONDS, unreadable
+from tap_audit_events.cli.loaded.batches import NANOSECONDS, unreadable
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.stream_names import ORGANIZATION_KEY
 
@@ -52,6 +52,8 @@ class TimeColumn:
             return 0
         if self.type.startswith("date") and "time" not in self.type:
             return _DAY
+        if self.has_zone and "ns" in self.type:
+            return _MICROSECOND  # DuckDB keeps no more of a time with a zone
         if digits := _DIGITS.search(self.type):
             return int(NANOSECONDS / 10 ** int(digits[1]))
         for name, unit in _UNITS.items():

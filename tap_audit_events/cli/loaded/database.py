@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from tap_audit_events.cli.loaded.batches import Range, batch_of
 from tap_audit_events.cli.loaded.columns import (
     TimeColumn,
     check_organizations,
     find_columns,
     quoted,
 )
-from tap_audit_events.cli.loaded.row import Range, Row
 from tap_audit_events.errors.exceptions import sanitize
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Database(Protocol):
@@ -34,8 +37,11 @@ class Database(Protocol):
             NoTableError: there is no such table.
         """
 
-    def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
-        """The rows of a query, some at a time."""
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query, which are few."""
+
+    def texts(self, sql: str) -> Iterator[Sequence[tuple[str | None, ...]]]:
+        """The rows of a query for texts, at most `BATCH_ROWS` at a time."""
 
     def time_as_text(self, column: TimeColumn) -> str:
         """An expression for a time as text, in UTC if it is stored with a time zone."""
@@ -80,7 +86,7 @@ class TableRows:
     def unit_nanoseconds(self) -> int:
         return self._columns.time.unit_nanoseconds
 
-    def rows(self, within: Range) -> Iterator[Sequence[Row]]:
+    def batches(self, within: Range) -> Iterator[pa.Table]:
         columns, database = self._columns, self._database
         organization = "NULL" if columns.organization is None else quoted(columns.organization)
         sql = (
@@ -88,5 +94,5 @@ class TableRows:
             f" {database.time_as_text(columns.time)}"
             f" FROM {quoted(self._table)} WHERE {database.condition(columns.time, within)}"
         )
-        for batch in database.query(sql):
-            yield [Row(*row) for row in batch]
+        for rows in database.texts(sql):
+            yield batch_of(rows)

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tap_audit_events.cli.loaded.batches import BATCH_ROWS, NoTableError, Range, unreadable
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
-from tap_audit_events.cli.loaded.row import BATCH_ROWS, NoTableError, Range, unreadable
+from tap_audit_events.cli.loaded.times import time_as_text
 from tap_audit_events.cli.terminal.temporary_folder import temporary_folder
 from tap_audit_events.errors.exceptions import missing_extra, sanitize
 
@@ -56,16 +57,18 @@ class DuckDBFile:
                 raise NoTableError(self.name, sanitize(error)) from None
         return {row[0]: row[1] for row in rows}
 
-    def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        with self._errors():
+            return self._connection.execute(sql).fetchall()
+
+    def texts(self, sql: str) -> Iterator[Sequence[tuple[str | None, ...]]]:
         with self._errors():
             result = self._connection.execute(sql)
             while batch := result.fetchmany(BATCH_ROWS):
                 yield batch
 
     def time_as_text(self, column: TimeColumn) -> str:
-        if column.has_zone:
-            return f"CAST(make_timestamp(epoch_us({quoted(column.name)})) AS VARCHAR)"
-        return f"CAST({quoted(column.name)} AS VARCHAR)"
+        return time_as_text(column)
 
     def timestamp(self, column: TimeColumn) -> str:
         if column.has_zone:

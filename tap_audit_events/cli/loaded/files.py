@@ -1,23 +1,25 @@
 """Events in files: JSON Lines, compressed or not, Parquet, and folders of them."""
 
-# ruff: noqa: PLC0415 - a format's libraries are imported if it is used
-
 from __future__ import annotations
 
+import glob
 import gzip
 import os
+import re
 from codecs import BOM_UTF8
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, cast
+from typing import IO, TYPE_CHECKING, Final, cast
 from uuid import UUID
 
+import duckdb
 import msgspec
 
-from tap_audit_events.cli.loaded.columns import Columns, check_organizations, find_columns
-from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, Row, unreadable
+from tap_audit_events.cli.loaded.batches import BATCH_ROWS, Query, Range, batch_of, unreadable
+from tap_audit_events.cli.loaded.columns import Columns, check_organizations, find_columns, quoted
+from tap_audit_events.cli.loaded.times import time_as_text
 from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.stream_names import COVERAGE_STREAM
 from tap_audit_events.outputs.durable import exists
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".parquet")
+_MILLISECONDS: Final = re.compile("TIMESTAMP_MILLIS|MilliSeconds")
 
 
 _FIRST_LINES: Final = 100
@@ -75,8 +78,6 @@ class LoadedFiles:
         if not self._files:
             raise unreadable(self.name, f"it has no files that end with {', '.join(SUFFIXES)}")
         self._tables = list(filter(_is_table, self._files))
-        if self._tables:
-            import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
 
     @property
     def has_organizations(self) -> bool:
@@ -102,11 +103,14 @@ class LoadedFiles:
         found = [names for file in self._files if (names := _names_in(file)) is not None]
         return set.intersection(*found) if found else None
 
-    def rows(self, within: Range) -> Iterator[Sequence[Row]]:
+    def batches(self, within: Range) -> Iterator[pa.Table | Query]:
         del within
         for file in self._files:
-            with _errors_of(file):
-                yield from _table_rows(file) if _is_table(file) else _line_rows(file, self._known)
+            if _is_table(file):
+                yield _query(file)
+            else:
+                with _errors_of(file):
+                    yield from _in_lines(file, self._known)
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -152,9 +156,7 @@ def _names_in(file: Path) -> set[str] | None:
     """The names in a file, None if it has no event."""
     with _errors_of(file):
         if _is_table(file):
-            import pyarrow.parquet as pq
-
-            return set(pq.read_schema(file).names)
+            return set(_types(file))
         with _open_lines(file) as lines:
             first = [line.removeprefix(BOM_UTF8) for line in islice(lines, _FIRST_LINES)]
         return set().union(*(_decode_names(each) for each in first if each.strip())) or None
@@ -168,21 +170,23 @@ def _open_lines(file: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(file) if is_compressed else file.open("rb"))
 
 
-def _line_rows(file: Path, known: Collection[str]) -> Iterator[Sequence[Row]]:
+def _in_lines(file: Path, known: Collection[str]) -> Iterator[pa.Table]:
     with _open_lines(file) as lines:
         numbered = enumerate(lines, start=1)
         rows = (_row(file, number, line, known) for number, line in numbered if line.strip())
         while batch := list(islice(rows, BATCH_ROWS)):
-            yield batch
+            yield batch_of(batch)
 
 
-def _row(file: Path, number: int, line: bytes, known: Collection[str]) -> Row:
+def _row(
+    file: Path, number: int, line: bytes, known: Collection[str]
+) -> tuple[str | None, str, str]:
     try:
         event = _decode_line(line.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, RecursionError) as error:
         reason = f"line {number} is not an event: {sanitize(error)}"
         raise unreadable(sanitize(file), reason) from None
-    return Row(_organization_of(event, known), event.id, event.occurredAt)
+    return _organization_of(event, known), event.id, event.occurredAt
 
 
 def _organization_of(event: _Line, known: Collection[str]) -> str | None:
@@ -208,43 +212,40 @@ def _organizations_in(event: _Line) -> Iterator[str]:
 # Parquet
 
 
-def _columns(file: Path) -> Columns:
-    import pyarrow.parquet as pq
+def _source(file: Path) -> str:
+    path = glob.escape(str(file)).replace("'", "''")
+    return f"read_parquet('{path}', binary_as_string = true, hive_partitioning = false)"
 
+
+def _types(file: Path) -> dict[str, str]:
+    """The type of each column, by its name, with the unit of its times."""
+    with duckdb.connect() as database:
+        types = database.execute(f"DESCRIBE FROM {_source(file)}").fetchall()
+        path = glob.escape(str(file))
+        details = "SELECT name, concat(converted_type, logical_type) FROM parquet_schema(?)"
+        stored = dict(database.execute(details, [path]).fetchall())
+    return {
+        name: kind.replace("TIMESTAMP", "TIMESTAMP_MS")
+        if _MILLISECONDS.search(stored.get(name, ""))
+        else kind
+        for name, kind, *_ in types
+    }
+
+
+def _columns(file: Path) -> Columns:
     with _errors_of(file):
-        types = {field.name: str(field.type) for field in pq.read_schema(file)}
+        types = _types(file)
     columns = find_columns(types, sanitize(file))
     check_organizations(columns, types, sanitize(file))
     return columns
 
 
-def _table_rows(file: Path) -> Iterator[Sequence[Row]]:
-    import pyarrow.parquet as pq
-
+def _query(file: Path) -> Query:
     columns = _columns(file)
-    names = [columns.id, columns.time.name, *filter(None, [columns.organization])]
-    with pq.ParquetFile(file) as source:
-        for batch in source.iter_batches(BATCH_ROWS, columns=names):
-            ids = _texts(batch.column(columns.id))
-            times = _texts(_in_utc(batch.column(columns.time.name)))
-            organizations: Sequence[str | None] = [None] * len(ids)
-            if columns.organization is not None:
-                organizations = _texts(batch.column(columns.organization))
-            yield list(map(Row, organizations, ids, times))
-
-
-def _texts(column: pa.Array) -> Sequence[Any]:
-    """The values as texts, null as None."""
-    import pyarrow as pa
-
-    texts: Sequence[Any] = column.cast(pa.string()).to_pylist()
-    return texts
-
-
-def _in_utc(times: pa.Array) -> pa.Array:
-    """Times, in UTC if they have a time zone."""
-    import pyarrow as pa
-
-    if not pa.types.is_timestamp(times.type) or times.type.tz is None:
-        return times
-    return times.cast(pa.timestamp(times.type.unit, "UTC"))
+    organization = "NULL" if columns.organization is None else quoted(columns.organization)
+    return Query(
+        sanitize(file),
+        f"SELECT CAST({organization} AS VARCHAR) AS organization,"  # noqa: S608 - quoted
+        f" CAST({quoted(columns.id)} AS VARCHAR) AS id, {time_as_text(columns.time)} AS time"
+        f" FROM {_source(file)}",
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Final
 
+from tap_audit_events.cli.loaded.batches import BATCH_ROWS, NoTableError, Range, unreadable
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
-from tap_audit_events.cli.loaded.row import BATCH_ROWS, NoTableError, Range, unreadable
 from tap_audit_events.errors.exceptions import missing_extra, sanitize
 from tap_audit_events.errors.redaction import register_secret
 
@@ -90,10 +91,18 @@ class PostgresDatabase:
             raise NoTableError(self.name, reason)
         return dict(rows)
 
-    def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
-        with self._errors(), self._connection.cursor("audit_events_rows") as cursor:
-            cursor.execute(sql.encode())
-            while batch := cursor.fetchmany(BATCH_ROWS):
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        with self._errors():
+            return list(self._connection.execute(sql.encode()))
+
+    def texts(self, sql: str) -> Iterator[Sequence[tuple[str | None, ...]]]:
+        with (
+            self._errors(),
+            self._connection.cursor() as cursor,
+            cursor.copy(f"COPY ({sql}) TO STDOUT".encode()) as copy,
+        ):
+            rows = copy.rows()
+            while batch := list(islice(rows, BATCH_ROWS)):
                 yield batch
 
     def time_as_text(self, column: TimeColumn) -> str:

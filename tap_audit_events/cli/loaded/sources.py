@@ -11,8 +11,8 @@ from os.path import exists
 from pathlib import Path
 from typing import Final
 
+from tap_audit_events.cli.loaded.batches import Loaded, unreadable
 from tap_audit_events.cli.loaded.database import Database, TableRows
-from tap_audit_events.cli.loaded.row import Loaded, unreadable
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.stream_names import STREAM
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import log10
 from typing import Any, Final
 
-from tap_audit_events.cli.proof.calendar_data import Calendar
+from tap_audit_events.cli.proof.calendar import Calendar
 from tap_audit_events.errors.exceptions import missing_extra
 
 try:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.loaded.row import Loaded
+from tap_audit_events.cli.loaded.batches import Loaded
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.record_shape import RAW_EVENT
@@ -33,8 +32,8 @@ class Repair(Protocol):
     def start(self) -> None:
         """Write what is before the first event."""
 
-    def write(self, page: EventPage, positions: Sequence[int]) -> None:
-        """Write the events at some positions of a page."""
+    def write(self, organization_id: str, texts: Sequence[bytes]) -> None:
+        """Write events of an organization, as the service sent them."""
 
 
 class SingerRepair:
@@ -69,11 +68,11 @@ class SingerRepair:
     def start(self) -> None:
         self._messages.write_schema()
 
-    def write(self, page: EventPage, positions: Sequence[int]) -> None:
+    def write(self, organization_id: str, texts: Sequence[bytes]) -> None:
         shape = self._shape
         if shape.organization_id is not None:
-            shape = replace(shape, organization_id=page.organization_id)
-        self._messages.write([shape.apply(page.raw[each]) for each in positions])
+            shape = replace(shape, organization_id=organization_id)
+        self._messages.write([shape.apply(text) for text in texts])
 
 
 class JsonLinesRepair:
@@ -98,8 +97,9 @@ class JsonLinesRepair:
     def start(self) -> None:
         pass
 
-    def write(self, page: EventPage, positions: Sequence[int]) -> None:
-        self._write(b"".join(page.raw[each] + b"\n" for each in positions))
+    def write(self, organization_id: str, texts: Sequence[bytes]) -> None:
+        del organization_id
+        self._write(b"".join(text + b"\n" for text in texts))
 
 
 def check_columns(repair: Repair, loaded: Loaded) -> None:

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from tap_audit_events.cli.loaded.sources import open_database
-from tap_audit_events.cli.proof.calendar_data import Calendar, Span, year_span
+from tap_audit_events.cli.proof.calendar import Calendar, Span, year_span
 from tap_audit_events.cli.report import read_calendar
 
 

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from tap_audit_events.cli.loaded.sources import open_database
-from tap_audit_events.cli.proof.calendar_data import Calendar
+from tap_audit_events.cli.proof.calendar import Calendar
 from tap_audit_events.cli.report import read_calendar, run_report, summary
 from tap_audit_events.cli.terminal.process import lines_of
 from tap_audit_events.errors.exceptions import OutputError, StoppedError
