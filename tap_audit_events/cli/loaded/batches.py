@@ -10,9 +10,10 @@ from tap_audit_events.errors.exceptions import OutputError, missing_extra
 from tap_audit_events.events.instants import Instant, later, next_whole_second, whole_second
 
 try:
+    import duckdb  # noqa: F401 - for those that import this module
     import pyarrow as pa
-except ImportError:
-    raise missing_extra("pyarrow", "duckdb") from None
+except ImportError as error:
+    raise missing_extra(error.name or "duckdb", "duckdb") from None
 
 BATCH_ROWS: Final = 10_000
 NANOSECONDS: Final = 1_000_000_000

@@ -18,6 +18,7 @@ _MICROSECOND: Final = 1_000
 _UNITS: Final = {"s": NANOSECONDS, "ms": 1_000_000, "us": _MICROSECOND, "ns": 1}
 _DAY: Final = 86_400 * NANOSECONDS
 _DIGITS: Final = re.compile(r"\(([0-9])\)")
+_NOT_TEXT: Final = re.compile(r"json|struct|map|.*\[")
 _NUMBER: Final = re.compile(
     r"u?(big|small|tiny|huge)?int(eger|[0-9]+)?\b|double|float|numeric|decimal"
 )
@@ -43,7 +44,7 @@ class TimeColumn:
     @property
     def has_zone(self) -> bool:
         """Whether the times are stored with a time zone."""
-        return "with time zone" in self.type or "tz" in self.type.split("[")[0]
+        return "with time zone" in self.type
 
     @property
     def unit_nanoseconds(self) -> int:
@@ -52,12 +53,12 @@ class TimeColumn:
             return 0
         if self.type.startswith("date") and "time" not in self.type:
             return _DAY
-        if self.has_zone and "ns" in self.type:
+        if self.has_zone and "_ns" in self.type:
             return _MICROSECOND  # DuckDB keeps no more of a time with a zone
         if digits := _DIGITS.search(self.type):
             return int(NANOSECONDS / 10 ** int(digits[1]))
         for name, unit in _UNITS.items():
-            if re.search(rf"(_|\[){name}\b", self.type):
+            if re.search(rf"_{name}\b", self.type):
                 return unit
         return _MICROSECOND
 
@@ -94,9 +95,9 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
         raise unreadable(place, f"it has no columns id and occurredAt, but {names}")
     organization = by_lower_name.get(ORGANIZATION_KEY)
     for name in (by_lower_name["id"], time, organization):
-        if name is not None and types[name].lower().startswith("json"):
-            raise unreadable(place, f"its column {name} has JSON, not text: name a view that"
-                             " has it as text")  # fmt: skip
+        if name is not None and _NOT_TEXT.match(types[name].lower()):
+            raise unreadable(place, f"its column {name} has {types[name]}, not text: name a view"
+                             " that has it as text")  # fmt: skip
     return Columns(
         id=by_lower_name["id"],
         time=TimeColumn(time, types[time].lower()),

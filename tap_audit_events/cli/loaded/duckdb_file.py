@@ -8,16 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import duckdb
+
 from tap_audit_events.cli.loaded.batches import BATCH_ROWS, NoTableError, Range, unreadable
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
 from tap_audit_events.cli.loaded.times import time_as_text
 from tap_audit_events.cli.terminal.temporary_folder import temporary_folder
-from tap_audit_events.errors.exceptions import missing_extra, sanitize
-
-try:
-    import duckdb
-except ImportError:
-    raise missing_extra("duckdb", "duckdb") from None
+from tap_audit_events.errors.exceptions import sanitize
 
 _SETTINGS: Final[dict[str, str]] = {
     "memory_limit": "256MB",

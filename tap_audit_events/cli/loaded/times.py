@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+import duckdb
+
 from tap_audit_events.cli.loaded.batches import Query, Range, unreadable
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
-from tap_audit_events.errors.exceptions import missing_extra, sanitize
+from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant, microseconds
-
-try:
-    import duckdb
-except ImportError:
-    raise missing_extra("duckdb", "duckdb") from None
 
 if TYPE_CHECKING:
     import pyarrow as pa

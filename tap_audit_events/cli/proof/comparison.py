@@ -201,9 +201,9 @@ class Comparison:
 
     def id_without_organization(self) -> str | None:
         """The id of a loaded event that does not say its organization, if that is needed."""
-        sql = "SELECT id FROM loaded WHERE organization = ? LIMIT 1"
-        row = self._execute(sql, [_NO_ORGANIZATION]).fetchone()
-        return None if row is None else row[0]
+        sql = "SELECT min(id) FROM loaded WHERE organization = ?"
+        ((event_id,),) = self._execute(sql, [_NO_ORGANIZATION]).fetchall()
+        return None if event_id is None else str(event_id)
 
     def add_service(
         self, organizations: Sequence[str], ids: Sequence[str], instants: Sequence[Instant]
@@ -238,8 +238,8 @@ class Comparison:
         for part in range(parts):
             same_time = self._same_time()
             self._execute(_DIFFERING.format(parts=parts, part=part, same_time=same_time))
-        for _, rows in groupby(self._differing_rows(), key=_Row.key):
-            for row, difference in self._differences_of(rows):
+        for _, of_one_id in groupby(self._differing_rows(), key=_Row.key):
+            for row, difference in self._differences_of(of_one_id):
                 yield row.number or 0, difference
 
     def close(self) -> None:
@@ -292,14 +292,18 @@ class Comparison:
                 unmatched.append(each)
             else:
                 yield from self._too_many(each)
+        without = []
         for event in events:
-            close = (each for each in unmatched if self._is_close(each, event))
-            row = next(close, None)
-            if row is None and self._is_within(event):
-                row = unmatched[0] if unmatched else None
-                yield event, self._missing(event) if row is None else self._other_time(event, row)
-            if row is not None:
-                unmatched.remove(row)
+            close = next((each for each in unmatched if self._is_close(each, event)), None)
+            if close is None:
+                without.append(event)
+            else:
+                unmatched.remove(close)
+        for event in filter(self._is_within, without):
+            if unmatched:
+                yield event, self._other_time(event, unmatched.pop(0))
+            else:
+                yield event, self._missing(event)
         for each in unmatched:
             yield from self._too_many(each)
 
@@ -330,7 +334,8 @@ class Comparison:
     def _is_close(self, row: _Row, event: _Row) -> bool:
         if row.microsecond is None:
             return False
-        return row[3:] == event[3:] or abs(row.nanosecond - event.nanosecond) <= self._unit
+        is_close = self._unit and abs(row.nanosecond - event.nanosecond) <= self._unit
+        return bool(is_close) or row[3:] == event[3:]
 
     def _counts_of(self, row: _Row) -> Counts:
         return self.days.setdefault(row.text[:_DAY] or UNKNOWN_DAY, Counts())

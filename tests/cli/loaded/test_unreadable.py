@@ -5,6 +5,7 @@ import os
 import sqlite3
 import sys
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tap_audit_events.cli.loaded.batches import Range
 from tap_audit_events.cli.loaded.columns import find_columns
 from tap_audit_events.cli.loaded.files import LoadedFiles
-from tap_audit_events.cli.loaded.row import Range
 from tap_audit_events.cli.loaded.sources import open_database
 from tap_audit_events.errors.exceptions import OutputError, SettingsError
 from tap_audit_events.events.instants import EARLIEST, LATEST
@@ -27,10 +28,10 @@ from tests.cli.verifying import EVENTS
 PASSWORD = "S3cret"
 
 UNUSUAL = {
-    "bytes as ids": (ONE | {"id": [b"\xff"]}, "Invalid UTF8"),
-    "lists as times": (ONE | {"occurred_at": [["2024"]]}, "Unsupported cast from list"),
-    "numbers as organizations": (ONE | {"organization_id": [7]}, "organization_id has int64"),
-    "bytes as organizations": (ONE | {"organization_id": [b"\xff"]}, "Invalid UTF8"),
+    "bytes as ids": (ONE | {"id": [b"\xff"]}, "not valid UTF8"),
+    "lists as times": (ONE | {"occurred_at": [["2024"]]}, "occurred_at has VARCHAR[], not text"),
+    "numbers as organizations": (ONE | {"organization_id": [7]}, "organization_id has BIGINT"),
+    "bytes as organizations": (ONE | {"organization_id": [b"\xff"]}, "not valid UTF8"),
 }
 """Columns of a Parquet file that no loader creates, and what the error says."""
 
@@ -56,7 +57,7 @@ NO_PLACES = {
         ("empty/", "it has no files that end with"),
         ("no-events.jsonl", "line 2 is not an event"),
         ("no-gzip.jsonl.gz", "Not a gzipped file"),
-        ("no-parquet.parquet", "Parquet magic bytes"),
+        ("no-parquet.parquet", "No magic bytes found"),
         ("no-duckdb.duckdb", "not a valid DuckDB database file"),
         ("\udcff.duckdb", "its path is not UTF-8, which DuckDB needs"),
         ("no-table.duckdb", "Table with name audit_events does not exist"),
@@ -134,15 +135,17 @@ def test_a_password_is_not_shown_as_part_of_a_path_or_a_host(
     assert PASSWORD not in str(raised.value)
 
 
-def test_without_pyarrow_the_error_of_a_parquet_file_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("library", ["duckdb", "pyarrow"])
+def test_without_the_extra_the_error_names_it(
+    library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "a.parquet").touch()
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "tap_audit_events.api.arrow", raising=False)
+    for name in list(sys.modules):
+        if name.startswith("tap_audit_events.cli."):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
 
-    with pytest.raises(SettingsError, match=r"^AE-EXTRA: .*\[arrow\]"):
-        LoadedFiles(tmp_path)
+    with pytest.raises(SettingsError, match=rf"^AE-EXTRA: .*{library}, of the extra \[duckdb\]"):
+        import_module("tap_audit_events.cli.verify")
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
@@ -150,7 +153,7 @@ def test_a_pipe_in_a_folder_is_an_error(name: str, tmp_path: Path) -> None:
     """Opening it would wait forever, even after a signal."""
     os.mkfifo(tmp_path / name)
     with pytest.raises(OutputError, match=rf"AE-LOADED: .*{name}': it is not a file"):
-        list(LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST)))
+        list(LoadedFiles(tmp_path).batches(Range(EARLIEST, LATEST)))
 
 
 def test_an_error_without_a_message_is_shown_by_its_type(
@@ -164,7 +167,7 @@ def test_an_error_without_a_message_is_shown_by_its_type(
 
     monkeypatch.setattr(Path, "open", fails)
     with pytest.raises(OutputError, match=r"AE-LOADED: .*a\.jsonl': 'MemoryError'"):
-        list(LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST)))
+        list(LoadedFiles(tmp_path).batches(Range(EARLIEST, LATEST)))
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(

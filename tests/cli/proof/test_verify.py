@@ -16,16 +16,14 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from tap_audit_events.cli.loaded.row import Range, Row
-from tap_audit_events.cli.proof.comparison import Comparison, Key
-from tap_audit_events.cli.proof.difference_lists import DifferenceLists
+from tap_audit_events.cli.loaded.batches import Range, batch_of
+from tap_audit_events.cli.proof.comparison import Comparison
 from tap_audit_events.cli.verify import Verification
-from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors.exceptions import StoppedError
 from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Fault, Service
-from tests.builders import an_event
+from tests.builders import ORGANIZATION_ID, an_event
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, HOSTILE
 from tests.cli.verifying import EVENTS, counts, lines, verify
@@ -191,32 +189,18 @@ def test_events_dated_in_the_future_are_not_compared(service: Service, command: 
     assert sum(day["loaded"] for day in found.values()) == len(EVENTS)
 
 
-def test_several_organizations_are_compared_by_organization_and_id() -> None:
-    """The same id in two organizations is two events."""
-    comparison = Comparison(Path(":memory:"), Range(Instant("2024"), Instant("2025")), 0)
-    time = Instant("2024-05-06T00:00:00")
-    comparison.add_rows([Row("a", "1", f"{time}Z"), Row("b", "2", f"{time}Z")])
-    comparison.all_rows_added()
-
-    found = comparison.compare([Key("a", "1", time), Key("b", "1", time)])
-
-    assert [(position, each.organization_id) for position, each in found] == [(1, "b")]
-    assert [(each.organization_id, each.id) for each in comparison.too_many()] == [("b", "2")]
-    comparison.close()
-
-
-def test_a_row_matches_only_one_event() -> None:
+def test_a_row_matches_only_one_event(tmp_path: Path) -> None:
     """A service that shows an id at two times shows two events; the table has one of them."""
-    comparison = Comparison(Path(":memory:"), Range(Instant("2024"), Instant("2025")), 0)
-    times = Instant("2024-05-06T00:00:00"), Instant("2024-05-06T00:00:01")
-    comparison.add_rows([Row("", "1", f"{times[1]}Z")])
-    comparison.all_rows_added()
+    times = [Instant("2024-05-06T00:00:00"), Instant("2024-05-06T00:00:01")]
+    within = Range(Instant("2024-01-01T00:00:00"), Instant("2025-01-01T00:00:00"))
+    comparison = Comparison(tmp_path, within, 0, [ORGANIZATION_ID], are_several=False)
+    with closing(comparison):
+        comparison.add_loaded(batch_of([(None, "1", f"{times[1]}Z")]))
+        comparison.add_service([ORGANIZATION_ID] * 2, ["1", "1"], times)
 
-    found = comparison.compare([Key("", "1", times[1]), Key("", "1", times[0])])
+        found = list(comparison.differences())
 
-    assert [(position, each.kind) for position, each in found] == [(1, "missing")]
-    assert list(comparison.too_many()) == []
-    comparison.close()
+    assert [(number, each.kind) for number, each in found] == [(0, "missing")]
 
 
 def test_every_option_of_the_page_exists(command: Command) -> None:
@@ -304,25 +288,24 @@ def test_wrong_options_are_reported_in_one_line(command: Command) -> None:
     assert several.exit_code == 2
 
 
-def test_a_signal_ends_the_reading_of_the_loaded_rows(
-    tmp_path: Path, settings: dict[str, Any]
-) -> None:
+def test_a_signal_ends_the_reading_of_the_loaded_rows(tmp_path: Path) -> None:
     """Reading them may take long, and nothing has been requested yet."""
     stop = Stop()
     within = Range(EARLIEST, Instant("2027-01-01T00:00:00"))
+    added = []
 
-    class Loaded:
-        def rows(self, within: Range) -> Iterator[list[Row]]:
-            yield [Row(None, "a", within.end)]
-            os.kill(os.getpid(), signal.SIGTERM)
-            yield [Row(None, "b", within.end)]
+    def batches(within: Range) -> Iterator[Any]:
+        yield "first"
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield "second"
+
+    def add_loaded(batch: str) -> int:
+        added.append(batch)
+        return 1
 
     common: Any = SimpleNamespace(stop=stop, quiet=True)
-    loaded: Any = Loaded()
-    loaded.name, loaded.guesses_organizations = "loaded", False
-    with closing(Comparison(tmp_path / "rows", within, 0)) as comparison:
-        lists = DifferenceLists(None)
-        verification = Verification(read_settings(settings), common, comparison, lists, None)
-        with pytest.raises(StoppedError):
-            verification.read_loaded(loaded, within)
-        assert comparison.rows == 1
+    loaded: Any = SimpleNamespace(name="loaded", guesses_organizations=False, batches=batches)
+    comparison: Any = SimpleNamespace(add_loaded=add_loaded)
+    with pytest.raises(StoppedError):
+        Verification(common, comparison, tmp_path).read_loaded(loaded, within)
+    assert added == ["first"]
