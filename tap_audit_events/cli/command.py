@@ -201,14 +201,16 @@ of the table. The exit code is 0 if all are equal, and 1 if not.
 \b
 What was loaded is one of these:
   .jsonl, .jsonl.gz  JSON Lines, as target-jsonl and export write them
-  .parquet           a Parquet file (extra [arrow])
+  .parquet           a Parquet file
   a folder           all such files in it and in its subfolders
-  .duckdb .db .ddb   a DuckDB file (extra [duckdb])
-  postgresql://...   a PostgreSQL database (extra [postgres]); keep the
-                     password in PGPASSWORD
+  .duckdb .db .ddb   a DuckDB file
+  postgresql://...   a PostgreSQL database; keep the password in
+                     PGPASSWORD
 
 With several organizations, events are compared by organization and id. With --format table, up to
-20 events of each kind that differ are listed; --list writes all of them."""
+20 events of each kind that differ are listed; --list writes all of them.
+
+Needs the extra [duckdb], and [postgres] for PostgreSQL."""
 )
 @click.option(
     "--against",
