@@ -69,9 +69,7 @@ class Sync:
             runtime=self._runtime,
             logger=self._logger,
         )
-        report = Report(
-            run, self._settings, logger=self._logger, now=self._runtime.now, keeps_bookmark=True
-        )
+        report = Report(run, logger=self._logger, now=self._runtime.now, keeps_bookmark=True)
         try:
             with closing(run.pages()) as pages:
                 for page in pages:
@@ -79,6 +77,8 @@ class Sync:
                         self._changed[page.organization.organization_id] = page.organization
                         with page:
                             self._write_records(page)
+                        if page.is_last:
+                            self._keep_states()  # so that it need not stay in memory
                     report.page(page)
                     if self._writer.record_count and self._writer.state_is_due:
                         self._write_state()
@@ -96,11 +96,15 @@ class Sync:
         self._writer.write_records(page.record_texts(), milliseconds_at(now))
         self._records += len(page.texts)
 
-    def _write_state(self) -> None:
-        """Write STATE for the records written so far."""
+    def _keep_states(self) -> None:
+        """Put the changed states into the next STATE."""
         for name, organization in self._changed.items():
             self._new_states[name] = without_secrets(organization.state())
         self._changed.clear()
+
+    def _write_state(self) -> None:
+        """Write STATE for the records written so far."""
+        self._keep_states()
         self._writer.write_state(self._states.with_changed(self._new_states))
 
     def _write_status(self, status: str) -> None:

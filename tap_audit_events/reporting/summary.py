@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from logging import INFO, Logger
 from typing import Final
 
-from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import (
     EARLIEST,
@@ -37,14 +36,13 @@ class Report:
     def __init__(
         self,
         run: Run,
-        settings: Settings,
         *,
         logger: Logger,
         now: Callable[[], datetime],
         keeps_bookmark: bool,
     ) -> None:
         self.run = run
-        self._settings = settings
+        self._settings = settings = run.settings
         self._logger = logger
         self._now = now
         self._keeps_bookmark = keeps_bookmark

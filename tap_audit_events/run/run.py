@@ -30,6 +30,7 @@ class Run:
         counts_coverage: whether what is delivered is counted for coverage records.
 
     Attributes:
+        settings: what is read, and how.
         requests: the requests sent so far.
         only: the only organization; None if the setting `organizations` is set.
         organization_count: how many organizations there are.
@@ -44,7 +45,7 @@ class Run:
         logger: Logger,
         counts_coverage: bool = False,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._runtime = runtime
         wakeups = runtime.stop.wakeups
         self.requests = RunRequests(settings.concurrency, lambda: wakeups.put(None))
@@ -83,7 +84,7 @@ class Run:
             SettingsError: the state of the only organization cannot be used.
             StoppedError: a signal asked the run to stop.
         """
-        runtime, settings = self._runtime, self._settings
+        runtime, settings = self._runtime, self.settings
         threads = MAX_THREADS if settings.organizations else settings.concurrency
         workers = runtime.new_workers(self._plan, _fetch, runtime.stop, threads)
         try:
@@ -100,7 +101,7 @@ class Run:
 
     def check_errors(self) -> None:
         """Raise `OrganizationsError` if some organizations were not read to their end."""
-        self._plan.check_errors([each.organization_id for each in self._settings.each()])
+        self._plan.check_errors([each.organization_id for each in self.settings.each()])
 
     def _new_events(self, organization: Organization, page: ReadPage | None) -> NewEvents | None:
         """The events of a page to write; None if a window lacks an event: see `Delivery.choose`."""

@@ -127,11 +127,7 @@ class AuditEventsStream(ExactStream):
             counts_coverage=self._coverage.selected,
         )
         report = self._report = Report(
-            run,
-            settings,
-            logger=self.logger,
-            now=self._runtime.now,
-            keeps_bookmark=keeps_bookmark,
+            run, logger=self.logger, now=self._runtime.now, keeps_bookmark=keeps_bookmark
         )
         with closing(run.pages()) as pages:
             for page in pages:
