@@ -122,7 +122,10 @@ def test_a_page_is_released_before_the_next_one_is_requested(
     """Pages are large, so memory has room for only one more."""
     service.add(events(0, 30))
     runtime = Runtime(now=lambda: NOW, new_workers=WeighingWorkers)
-    assert len(read(a_run(settings, runtime=runtime))[0]) == 30
+    run = a_run(settings, runtime=runtime)
+    sizes, kept = zip(*((len(page.texts), page) for page in pages_of(run)), strict=True)
+    assert sizes == (10, 10, 10, 0)
+    assert not any(page.texts or page.instants for page in kept)
 
 
 def test_a_second_run_continues_from_the_state_of_the_first(
