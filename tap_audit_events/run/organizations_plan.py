@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
@@ -12,9 +12,10 @@ from tap_audit_events.errors.exceptions import (
     OrganizationsError,
 )
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.planning.plan import BYTES_HELD, Plan
+from tap_audit_events.extraction.planning.plan import BYTES_HELD
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 from tap_audit_events.run.failures import Failures, GivenUp
+from tap_audit_events.run.tokens import TokenGroup
 from tap_audit_events.service.rate_limiter import RunRequests
 
 MAX_OPEN: Final = 4
@@ -22,55 +23,21 @@ MAX_OPEN: Final = 4
 requests wait do not count."""
 
 
-class Member(Protocol):
-    """An organization that is read.
-
-    Attributes:
-        error: why it could not be opened or read to its end; set by the plan or by the run.
-    """
-
-    error: Exception | None
-
-    @property
-    def group(self) -> Any: ...
-
-    @property
-    def organization_id(self) -> str: ...
-
-    @property
-    def plan(self) -> Plan: ...
-
-    @property
-    def has_requests(self) -> bool: ...
-
-    def open(self, *, is_impatient: bool) -> None: ...
-
-
-class Group(Protocol):
-    """Organizations with the same token: see `TokenGroup`."""
-
-    has_others: bool
-
-    @property
-    def unopened(self) -> deque[Any]: ...
-
-    @property
-    def is_held(self) -> bool: ...
-
-    def give_up(self) -> list[str]: ...
+Member: TypeAlias = Any
+"""An `Organization`, or a search in one."""
 
 
 class MemberRequest(NamedTuple):
-    """A request for an organization, a `Member`."""
+    """A request for an organization."""
 
-    member: Any
+    member: Member
     request: Request
 
 
 class MemberPage(NamedTuple):
-    """The next page of an organization, a `Member`; None if it has ended."""
+    """The next page of an organization; None if it has ended."""
 
-    member: Any
+    member: Member
     page: ReadPage | None
 
 
@@ -92,7 +59,7 @@ class OrganizationsPlan:
         failures: decides which organizations are given up.
     """
 
-    def __init__(self, groups: Collection[Group], requests: RunRequests) -> None:
+    def __init__(self, groups: Collection[TokenGroup], requests: RunRequests) -> None:
         self.failures = Failures(groups)
         self._not_started: dict[str, tuple[str, str]] = {}
         self._errors: dict[str, Exception] = {}
@@ -244,7 +211,7 @@ class OrganizationsPlan:
         (self._unrequested if member.has_requests else self._ended).append(member)
 
 
-def _next_page(member: Member) -> ReadPage | None:
+def _next_page(member: Member) -> Any:
     """The next page of an organization, None if none is ready. An error ends only this one."""
     if member.error is None:
         try:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Any, cast
 
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.extraction.planning.plan import Plan
@@ -67,7 +68,7 @@ class Group:
 def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> OrganizationsPlan:
     requests = RunRequests(concurrency)
     requests.waiting = waiting
-    return OrganizationsPlan(groups, requests)
+    return OrganizationsPlan(cast("Any", groups), requests)
 
 
 def requests_of(plan: OrganizationsPlan) -> list[MemberRequest]:

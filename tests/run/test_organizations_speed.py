@@ -3,6 +3,7 @@
 import heapq
 from collections import deque
 from statistics import mean
+from typing import Any, cast
 
 import pytest
 
@@ -58,7 +59,7 @@ class PlayedGroup:
 def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, int]:
     """The seconds and the requests of a run that delivers every event of each organization."""
     group = PlayedGroup(pages, concurrency, seed)
-    plan = OrganizationsPlan([group], RunRequests(concurrency))
+    plan = OrganizationsPlan(cast("Any", [group]), RunRequests(concurrency))
     seconds, sent = 0.0, 0
     in_flight: list[tuple[float, int, MemberRequest]] = []
     take_all(plan)
@@ -113,7 +114,7 @@ def test_a_large_organization_among_small_ones_is_read_in_parallel(position: int
 def test_organizations_that_are_held_need_no_workers() -> None:
     """The only one that can be requested gets all of them, for windows."""
     limited, other = PlayedGroup([8] * 7, 8, seed=0), PlayedGroup([8], 8, seed=1)
-    plan = OrganizationsPlan([limited, other], RunRequests(8))
+    plan = OrganizationsPlan(cast("Any", [limited, other]), RunRequests(8))
     take_all(plan)
     for request in requests_of(plan):
         _, page = request.member.play._respond(request.request)
