@@ -15,7 +15,9 @@ from tap_audit_events.cli.loaded.batches import Loaded, NoTableError, Range
 from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
 from tap_audit_events.cli.loaded.database import Database
 from tap_audit_events.cli.loaded.sources import is_database, open_database, open_loaded
+from tap_audit_events.cli.loaded.times import days_of
 from tap_audit_events.cli.proof.calendar import Calendar, Span, merged, year_span
+from tap_audit_events.cli.proof.calendar_picture import html_page, svg_picture
 from tap_audit_events.cli.terminal.process import write_stderr
 from tap_audit_events.cli.terminal.signals import interrupting
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
@@ -37,8 +39,6 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
         SettingsError: a library is not installed, or `to` cannot be used.
         StoppedError: a signal asked the run to stop.
     """
-    from tap_audit_events.cli.proof.calendar_picture import html_page, svg_picture  # noqa: PLC0415 - an extra
-
     draw = {".svg": svg_picture, ".html": html_page}.get(Path(to).suffix)
     if draw is None:
         raise unusable(
@@ -104,8 +104,6 @@ def calendar_of_files(files: Loaded, year: int, now: datetime) -> Calendar:
     Raises:
         OutputError: they cannot be read.
     """
-    from tap_audit_events.cli.loaded.times import days_of  # noqa: PLC0415 - an extra
-
     days: Counter[str] = Counter()
     for batch in files.batches(_range_of(year)):
         days.update(days_of(batch, _range_of(year)))

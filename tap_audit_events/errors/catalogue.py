@@ -358,9 +358,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-EXTRA": ErrorEntry(
         Category.SETTINGS,
         "A required library is not installed",
-        "Arrow and Parquet need pyarrow, DuckDB files and verify need duckdb, PostgreSQL needs"
-        " psycopg, and pictures need matplotlib. They are extras of the package, as the tap needs"
-        " none of them.",
+        "Arrow and Parquet need pyarrow, DuckDB files, verify and report need duckdb, and"
+        " PostgreSQL needs psycopg. They are extras of the package, as the tap needs none of them.",
         "Run the command that the line ends with. It adds the library, and keeps other extras.",
     ),
     "AE-THREADS": ErrorEntry(

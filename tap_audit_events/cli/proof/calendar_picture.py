@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import html
-import io
-import re
 from calendar import month_abbr, monthrange
+from collections.abc import Iterator
 from datetime import date, datetime
 from itertools import pairwise
 from math import log10
-from typing import Any, Final
+from typing import Final
 
 from tap_audit_events.cli.proof.calendar import Calendar
-from tap_audit_events.errors.exceptions import missing_extra
-
-try:
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
-except ImportError:
-    raise missing_extra("matplotlib", "report") from None
 
 _COLORS: Final = {
     "text": ("#1f2328", "#e6edf3"),
@@ -35,42 +25,52 @@ _COLORS: Final = {
 }
 """The color of each part of the picture: on a light page, and on a dark one."""
 
-_DRAWN: Final = {name: f"#{n:02x}fe{n:02x}" for n, name in enumerate(_COLORS, start=1)}
-"""The color that is drawn for each name, until `_with_style` replaces it by a variable."""
-
 _LEVELS: Final = 4
-_RC: Final = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "calendar",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9,
-    "hatch.linewidth": 1.1,
-}
 _LISTED_GAPS: Final = 200
+_HATCH: Final = "url(#hatch)"
+_LEFT, _TOP, _STEP, _CELL = 48, 84, 32, 28
+_WIDTH, _HEIGHT = _LEFT + 31 * _STEP + 12, _TOP + 12 * _STEP + 52
+
+_LIGHT, _DARK = (
+    "; ".join(f"--c{name}: {colors[which]}" for name, colors in _COLORS.items()) for which in (0, 1)
+)
+_STYLE: Final = (
+    f"svg {{ {_LIGHT} }}\n@media (prefers-color-scheme: dark) {{ svg {{ {_DARK} }} }}\n"
+    "text { fill: var(--ctext) }"
+)
 
 
 def svg_picture(calendar: Calendar, *, has_title: bool = True) -> str:
     """The calendar as an SVG file, readable on light and on dark pages."""
-    with mpl.rc_context(_RC):
-        figure = Figure(figsize=(11.2, 5.3))
-        FigureCanvasSVG(figure)
-        axes = figure.add_axes((0.06, 0.14, 0.925, 0.7))
-        _draw_days(axes, calendar)
-        _draw_legend(figure, calendar)
-        if has_title:
-            style = {"size": 13, "weight": "bold", "color": _DRAWN["text"]}
-            figure.text(0.015, 0.95, _title(calendar), **style)
-        figure.text(0.015, 0.905, _subtitle(calendar), color=_DRAWN["text"])
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
-    return _with_style(text.getvalue(), calendar)
+    title, subtitle = html.escape(_title(calendar)), html.escape(_subtitle(calendar))
+    parts = [_text(14, 60, subtitle)]
+    if has_title:
+        parts.append(_text(14, 32, title, 'font-size="18" font-weight="bold"'))
+    parts += [
+        *(_text(_LEFT + 7 + _STEP * n, _TOP - 6, f"{n + 1}") for n in range(31)),
+        *_days(calendar),
+        *_legend_parts(calendar),
+    ]
+    drawn = "\n".join(parts)
+    return f"""<svg role="img" aria-labelledby="calendar-title calendar-description"
+ xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}"
+ font-family="DejaVu Sans, sans-serif" font-size="13">
+<title id="calendar-title">{title}</title>
+<desc id="calendar-description">{subtitle}</desc>
+<style>{_STYLE}</style>
+<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse"
+ patternTransform="rotate(45)">
+<rect width="6" height="6" fill="var(--cpage)" opacity="0.65"/>
+<rect width="1.6" height="6" fill="var(--cgap)"/></pattern>
+<rect width="100%" height="100%" fill="var(--cpage)"/>
+{drawn}
+</svg>
+"""
 
 
 def html_page(calendar: Calendar) -> str:
     """The calendar as a page: the picture, and what it shows as text."""
     picture = svg_picture(calendar, has_title=False)
-    picture = picture[picture.index("<svg") :]
     title = html.escape(_title(calendar))
     light, dark = zip(_COLORS["page"], _COLORS["text"], strict=True)
     return f"""<!DOCTYPE html>
@@ -100,50 +100,46 @@ th, td {{ text-align: left; padding: 0.2rem 1.5rem 0.2rem 0; font-variant-numeri
 """
 
 
-def _draw_days(axes: Any, calendar: Calendar) -> None:
-    axes.set(xlim=(0.4, 31.6), ylim=(12.6, 0.4), facecolor="none")
-    axes.set_xticks(range(1, 32))
-    axes.set_yticks(range(1, 13), [month_abbr[month] for month in range(1, 13)])
-    axes.tick_params(length=0, colors=_DRAWN["text"], top=True, labeltop=True, bottom=False,
-                     labelbottom=False, pad=2)  # fmt: skip
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+def _days(calendar: Calendar) -> Iterator[str]:
     most = max(calendar.events.values(), default=0)
     for month in range(1, 13):
-        for day in range(1, monthrange(calendar.year, month)[1] + 1):
-            _draw_day(axes, calendar, date(calendar.year, month, day), most)
+        top = _TOP + _STEP * (month - 1)
+        yield _text(14, top + 19, month_abbr[month])
+        for number in range(1, monthrange(calendar.year, month)[1] + 1):
+            day, left = date(calendar.year, month, number), _LEFT + _STEP * (number - 1)
+            events = calendar.events.get(day, 0)
+            if events or datetime.combine(day, datetime.min.time()) < calendar.until:
+                color = f"var(--c{_level(events, most)})"
+            else:
+                color = "none"  # in the future
+            yield _cell(left, top, _CELL, color, f"{day}: {events:,} events")
+            for start, end in calendar.gaps_of(day):
+                gap_left, width = left + _CELL * start, _CELL * (end - start)
+                yield _cell(gap_left, top, width, _HATCH, f"{day}: not covered")
 
 
-def _draw_day(axes: Any, calendar: Calendar, day: date, most: int) -> None:
-    left, top = day.day - 0.45, day.month - 0.42
-    events = calendar.events.get(day, 0)
-    is_future = datetime.combine(day, datetime.min.time()) >= calendar.until
-    fill = _DRAWN[_level(events, most)] if events or not is_future else "none"
-    cell = Rectangle((left, top), 0.9, 0.84, facecolor=fill, edgecolor=_DRAWN["edge"], lw=0.6)
-    cell.set_gid(f"day-{day}")
-    axes.add_patch(cell)
-    for start, end in calendar.gaps_of(day):
-        place = (left + 0.9 * start, top), 0.9 * (end - start), 0.84
-        axes.add_patch(Rectangle(*place, facecolor=_DRAWN["page"], alpha=0.65, lw=0))
-        hatch = Rectangle(*place, fill=False, hatch="//////", edgecolor=_DRAWN["gap"], lw=0.8)
-        hatch.set_gid(f"gap-{day}-{start:.4f}")
-        axes.add_patch(hatch)
+def _legend_parts(calendar: Calendar) -> Iterator[str]:
+    left, top = _LEFT, _TOP + 12 * _STEP + 14
+    colors = [
+        (f"var(--c{name})", label)
+        for name, label in _legend(max(calendar.events.values(), default=0))
+    ]
+    for color, label in colors + [(_HATCH, "not covered")] * calendar.has_coverage:
+        yield _cell(left, top, _CELL, color, label)
+        yield _text(left + _CELL + 8, top + 19, label)
+        left += _CELL + 34 + 8 * len(label)
 
 
-def _draw_legend(figure: Any, calendar: Calendar) -> None:
-    axes = figure.add_axes((0.06, 0.015, 0.925, 0.09))
-    axes.set(xlim=(0.4, 31.6), ylim=(1, 0))
-    axes.axis("off")
-    left = 0.55
-    for name, label in _legend(max(calendar.events.values(), default=0)):
-        if name == "gap" and not calendar.has_coverage:
-            continue
-        color = _DRAWN[name]
-        look = {"fill": False, "hatch": "//////", "edgecolor": color} if name == "gap" else {
-            "facecolor": color, "edgecolor": _DRAWN["edge"]}  # fmt: skip
-        axes.add_patch(Rectangle((left, 0.25), 0.9, 0.5, lw=0.8, **look))
-        axes.text(left + 1.15, 0.52, label, va="center", color=_DRAWN["text"])
-        left += 2 + 0.215 * len(label)
+def _cell(left: float, top: float, width: float, fill: str, title: str) -> str:
+    edge = "gap" if fill == _HATCH else "edge"
+    return (
+        f'<rect x="{left:.2f}" y="{top}" width="{width:.2f}" height="{_CELL}" fill="{fill}"'
+        f' stroke="var(--c{edge})"><title>{title}</title></rect>'
+    )
+
+
+def _text(left: float, top: float, text: str, more: str = "") -> str:
+    return f'<text x="{left}" y="{top}" {more}>{text}</text>'
 
 
 def _legend(most: int) -> list[tuple[str, str]]:
@@ -153,7 +149,7 @@ def _legend(most: int) -> list[tuple[str, str]]:
         for level, (low, high) in enumerate(pairwise(bounds), start=1)
         if low < high
     ]
-    return [("none", "no events"), *levels, ("gap", "not covered")]
+    return [("none", "no events"), *levels]
 
 
 def _level(events: int, most: int) -> str:
@@ -168,9 +164,6 @@ def _first_of_level(level: int, most: int) -> int:
     if level > _LEVELS:
         return most + 1
     return max(1, round(10 ** (log10(max(most, 1)) * (level - 1) / _LEVELS)))
-
-
-# Text
 
 
 def _title(calendar: Calendar) -> str:
@@ -215,35 +208,3 @@ def _month_table(calendar: Calendar) -> str:
         for month in range(1, 13)
     )
     return f"<table>\n<tr><th>month</th><th>events</th></tr>\n{rows}</table>"
-
-
-# Colors of light and dark pages
-
-
-def _with_style(svg: str, calendar: Calendar) -> str:
-    """The picture with a title, a description, and a style sheet in place of its colors."""
-    for name, drawn in _DRAWN.items():
-        svg = svg.replace(drawn, f"var(--{name})")
-    light, dark = (
-        "; ".join(f"--{name}: {colors[which]}" for name, colors in _COLORS.items())
-        for which in (0, 1)
-    )
-    style = (
-        f"<style>svg {{ {light} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }}\n"
-        ".page { fill: var(--page) }</style>"
-    )
-    described = (
-        f'<title id="calendar-title">{html.escape(_title(calendar))}</title>\n'
-        f'<desc id="calendar-description">{html.escape(_subtitle(calendar))}</desc>\n'
-        f'{style}\n<rect class="page" width="100%" height="100%"/>'
-    )
-    return re.sub(
-        r"<svg ([^>]*)>",
-        lambda found: (
-            f'<svg role="img" aria-labelledby="calendar-title calendar-description" {found[1]}>\n'
-            f"{described}"
-        ),
-        svg,
-        count=1,
-    )
