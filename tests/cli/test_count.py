@@ -8,13 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.count import OTHERS, Counts
-from tap_audit_events.errors.exceptions import ContractError
-from tap_audit_events.events.instants import EARLIEST
-from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service, generate
-from tests.builders import TOO_DEEP, an_event
+from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import HOSTILE
 from tests.outputs.opened import page_of
@@ -140,38 +136,3 @@ def test_groups_beyond_a_limit_are_counted_together(bound: dict[str, int]) -> No
         {"action_type": "event_02", "events": 10},
         {"action_type": OTHERS, "events": 70},
     ]
-
-
-def test_a_name_is_one_group_with_and_without_escapes() -> None:
-    counts = Counts("action")
-    page = page_of([an_event(id="1", action_type="é"), an_event(id="2", action_type="x")])
-    other = b'{"id":"3","occurredAt":"2024-05-06T07:08:09Z","action":{"type":"\xc3\xa9"}}'
-    counts.add(page)
-    counts.add(
-        EventPage([other], page.instants[:1], organization_id="o", shape=RecordShape(), state=dict)
-    )
-
-    assert counts.rows() == [{"action_type": "é", "events": 2}, {"action_type": "x", "events": 1}]
-
-
-@pytest.mark.parametrize("by", ["action", "actor"])
-def test_a_name_may_be_a_number_of_any_length(by: str) -> None:
-    """Python refuses to read integers of more than 4,300 digits."""
-    digits = "9" * 5000
-    text = f'{{"id":"1","occurredAt":"2024-05-06T07:08:09Z","{by}":{{"type":{digits}}}}}'.encode()
-    page = EventPage([text], [EARLIEST], organization_id="o", shape=RecordShape(), state=dict)
-    counts = Counts(by)
-    counts.add(page)
-
-    (row,) = counts.rows()
-
-    assert row[f"{by}_type"] == digits
-
-
-@pytest.mark.parametrize("by", ["action", "actor"])
-def test_an_event_that_is_nested_too_deeply_is_an_error(by: str) -> None:
-    """The error has a code, as every error does."""
-    deep = b'{"id":"1","x":%b}' % TOO_DEEP
-    page = EventPage([deep], [EARLIEST], organization_id="o", shape=RecordShape(), state=dict)
-    with pytest.raises(ContractError, match="AE-NESTING"):
-        Counts(by).add(page)

@@ -47,22 +47,6 @@ def test_a_full_disk_leaves_the_output_as_it_was(
         assert len(exported(command.folder / to)) == 3010
 
 
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-@pytest.mark.parametrize("has_state", [True, False])
-def test_an_export_to_a_full_disk_fails_with_the_path_and_leaves_no_file(
-    has_state: bool, to: str, tmp_path: Path
-) -> None:
-    """The disk also refuses the bytes that are still in a buffer when the export gives up."""
-    output = begun(tmp_path, to, "s.json" if has_state else None)
-
-    with full_disk():
-        with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
-            write_and_commit(output, EVENTS)
-        output.discard()
-
-    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
-
-
 @pytest.mark.parametrize("to", ["events.parquet", "events.jsonl", "events.jsonl.gz"])
 def test_a_disk_without_room_for_the_old_events_leaves_no_new_file(
     to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -56,19 +56,6 @@ def test_the_log_of_a_removed_file_does_not_damage_the_new_one(
     assert exported(path) == expected(EVENTS)
 
 
-def test_a_table_that_is_only_in_the_log_stays(service: Service, command: Command) -> None:
-    """The program that created the table was killed, so the file itself does not contain it."""
-    service.add(EVENTS)
-    path = command.folder / "a.duckdb"
-    leave_a_log(path, "CREATE TABLE mine AS SELECT 42")
-    assert (command.folder / "a.duckdb.wal").exists()
-
-    command("export", "--to", "a.duckdb", "--state", "s.json").raise_for_exit_code()
-
-    with duckdb.connect(str(path)) as connection:
-        assert connection.execute("FROM mine").fetchall() == [(42,)]
-
-
 def test_a_table_that_another_process_creates_meanwhile_stays(
     service: Service, command: Command
 ) -> None:
@@ -168,15 +155,3 @@ def test_the_events_of_a_file_that_is_moved_meanwhile_are_not_written_again(
 
     command(*arguments).raise_for_exit_code()
     assert exported(archive) + exported(path) == expected(EVENTS)
-
-
-def test_a_damaged_file_is_not_reported_as_in_use(command: Command) -> None:
-    """DuckDB's message about the damage contains "lock", as part of the word "block"."""
-    path = command.folder / "a.duckdb"
-    duckdb.connect(str(path)).close()
-    path.write_bytes(path.read_bytes()[:4096].ljust(12_288, b"\0"))
-
-    error = refused(command("export", "--to", "a.duckdb"))
-
-    assert "Corrupt database file" in error
-    assert "another process" not in error

@@ -115,12 +115,3 @@ def test_the_extra_and_the_variables_of_the_page_are_right() -> None:
         "TAP_AUDIT_EVENTS_ORGANIZATION_ID",
         "TAP_AUDIT_EVENTS_ACCESS_TOKEN_FILE",
     ]
-
-
-def test_every_command_of_the_page_is_tested() -> None:
-    counts = {title: len(section.commands) for title, section in PAGE.items()}
-
-    assert counts == {
-        "Install": 4, "Export": 6, "Read it": 0, "Only what is new": 2, "Count": 4, "Watch": 4,
-        "Errors and exit codes": 0, "Columns": 0,
-    }  # fmt: skip

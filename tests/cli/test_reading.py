@@ -135,16 +135,3 @@ def test_the_columns_keep_ids_numbers_and_keys_of_json_lines(engine: str, folder
     rows = json.loads(printed.splitlines()[-1])
     actions = {id_: json.loads(text) if isinstance(text, str) else text for id_, text in rows}
     assert actions == {event["id"]: event["action"] for event in EVENTS}
-
-
-def test_sorted_without_the_z_texts_are_in_the_order_of_time() -> None:
-    """The advice of the page, and the order against which it warns."""
-    times = ["2026-01-15T00:00:00Z", "2026-01-15T00:00:00.5Z", "2026-01-15T00:00:00.500000001Z"]
-    assert sorted(times) != times
-    assert sorted(times, key=lambda text: text.rstrip("Z")) == times
-
-
-def test_each_engine_of_the_page_is_tested() -> None:
-    assert {*DATA_FRAMES} == {"duckdb", "polars", "pandas", "pyarrow", "pyspark", "chdb"}
-    assert TABLES.keys() - {*DATA_FRAMES} == {"pyiceberg", "deltalake"}
-    assert LINES.keys() == SEEN.keys()

@@ -58,14 +58,7 @@ def test_only_events_of_the_range_are_printed(service: Service, command: Command
     service.add(history(100))
     options = ("--start", "2024-05-06T00:00:00Z", "--end", "2024-05-06T02:24:00Z")
 
-    assert ids(command("tail", *options).lines) == [
-        "00000",
-        "00001",
-        "00002",
-        "00003",
-        "00004",
-        "00005",
-    ]
+    assert ids(command("tail", *options).lines) == [f"{n:05}" for n in range(6)]
     assert ids(command("tail", "-n", "2", *options).lines) == ["00004", "00005"]
 
 
@@ -75,9 +68,7 @@ SECONDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "n", ["1", "1500", *(pytest.param(n, marks=pytest.mark.long) for n in ("3", "10", "20", "100"))]
-)
+@pytest.mark.parametrize("n", ["1", "1500"])
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -98,13 +89,6 @@ def test_bounds_hold_although_requests_are_wider(
     assert ids(done.lines) == [each["id"] for each in expected][-int(n) :]
 
 
-def test_many_empty_pages_do_not_end_the_search(service: Service, command: Command) -> None:
-    """A service that divides events into pages before it filters them may send many empty ones."""
-    service.add([an_event(id="old", at="2024-05-06T07:08:09Z")])
-    service.add_faults([Fault.parse("empty@1-40")])
-    assert ids(command("tail", "-n", "1").raise_for_exit_code().lines) == ["old"]
-
-
 def test_short_and_empty_pages_do_not_end_the_search(service: Service, command: Command) -> None:
     """A page may have fewer events than were requested."""
     service.add(history(300))
@@ -115,40 +99,12 @@ def test_short_and_empty_pages_do_not_end_the_search(service: Service, command: 
     assert len(done.lines) == 200
 
 
-@pytest.mark.parametrize("at", ["2", "3", "2,4"])
-def test_a_refused_cursor_does_not_end_the_search(
-    at: str, service: Service, command: Command
-) -> None:
+def test_a_refused_cursor_does_not_end_the_search(service: Service, command: Command) -> None:
     """Several events share each instant, also at the end of a page."""
     events = [an_event(id=f"{n:05}", at=f"2024-05-06T{n // 400:02}:00:00Z") for n in range(5000)]
     service.add(events)
-    service.add_faults([Fault.parse(f"expire@{at}")])
+    service.add_faults([Fault.parse("expire@2,4")])
 
     done = command("tail", "-n", "2500").raise_for_exit_code()
 
     assert ids(done.lines) == [each["id"] for each in events][-2500:]
-
-
-def test_refused_cursors_end_the_search_if_its_end_would_move_back(
-    service: Service, command: Command
-) -> None:
-    """Two servers respond in turn, and one lacks the event at which the search continues."""
-    for when, names in [("1,5,9,13,17", "ba"), ("3,7,11,15,19", "c")]:
-        times = {"a": "08.1", "b": "08.9", "c": "08.5"}
-        events = [an_event(id=each, at=f"2024-05-06T07:08:{times[each]}Z") for each in names]
-        page = json.dumps({"auditEvents": events, "nextCursor": when}).encode()
-        service.add_faults([Fault(kind="body", text=page, when=when)])
-    service.add_faults([Fault.parse("status:code=400@*/2")])
-
-    assert command("tail", "-n", "9").error.startswith("AE-CURSOR-REFUSED: ")
-    assert len(service.requests) == 4
-    service.violations.clear()  # the cursors of these pages are not the sandbox's
-
-
-def test_a_failing_service_ends_the_command(service: Service, command: Command) -> None:
-    service.add_faults([Fault.parse("status:code=500@*")])
-
-    done = command("tail", TAP_AUDIT_EVENTS_MAX_RETRIES="0")
-
-    assert done.exit_code == 1
-    assert done.error.startswith("AE-500: ")

@@ -8,7 +8,6 @@ from tests.cli.command import Command, Done
 from tests.cli.exported import history
 
 EVENTS = history(200)
-LAST_DAY = EVENTS[-1]["occurredAt"][:10]
 
 
 def lines(events: Iterable[dict[str, Any]]) -> bytes:
