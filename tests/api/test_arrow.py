@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events import AuditEvents, EventPage
+from tap_audit_events import AuditEvents
 from tap_audit_events.api.arrow import COLUMNS, record_batch
 from tap_audit_events.errors.exceptions import ContractError, RefusedError
 from tap_audit_events.events.instants import parse_instant
@@ -62,10 +62,7 @@ def test_the_schema_is_fixed() -> None:
     ("at", "microseconds"),
     [
         ("2024-05-06T07:08:09Z", "2024-05-06 07:08:09+00:00"),
-        ("2024-05-06T07:08:09.1Z", "2024-05-06 07:08:09.100000+00:00"),
-        ("2024-05-06T07:08:09.123456Z", "2024-05-06 07:08:09.123456+00:00"),
         ("2024-05-06T23:59:59.9999999999Z", "2024-05-06 23:59:59.999999+00:00"),
-        ("2024-05-06T07:08:09.120000Z", "2024-05-06 07:08:09.120000+00:00"),
         ("1969-12-31T23:59:59.9999999Z", "1969-12-31 23:59:59.999999+00:00"),
         ("0001-01-01T00:00:00Z", "0001-01-01 00:00:00+00:00"),
         ("9999-12-31T23:59:59.9Z", "9999-12-31 23:59:59.900000+00:00"),
@@ -87,11 +84,10 @@ def test_details_are_the_text_of_the_service() -> None:
     assert row_of(event)["action_details"] == details
 
 
-@pytest.mark.parametrize("name", ["action", "other"])
-def test_an_event_that_is_nested_too_deeply_is_an_error(name: str) -> None:
+def test_an_event_that_is_nested_too_deeply_is_an_error() -> None:
     """The error has a code, as every error does, and shows how the event begins."""
     deep = f'{{"details": {TOO_DEEP.decode()}}}'
-    text = f'{{"id": "1", "occurredAt": "2024-05-06T07:08:09Z", "{name}": {deep}}}'
+    text = f'{{"id": "1", "occurredAt": "2024-05-06T07:08:09Z", "other": {deep}}}'
     with pytest.raises(ContractError, match="AE-NESTING") as raised:
         record_batch([text.encode()], [parse_instant("2024-05-06T07:08:09Z")], "an-organization")
     assert raised.value.details.startswith('\'{"id": "1"')
@@ -107,11 +103,9 @@ ODD: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {
     ),
     "wrong type inside": ({"actor": {"type": 5, "id": "u"}}, {"actor": {"type": 5}}),
     "wrong type of a part": ({"entity": ["a"]}, {"entity": ["a"]}),
-    "a text for a part": ({"entity": "a"}, {"entity": "a"}),
     "null for a part": ({"entity": None}, None),
     "null inside": ({"entity": {"name": None}}, None),
     "details of another type": ({"action": {"type": "x", "details": [1]}}, None),
-    "empty parts": ({part: {} for part in PARTS}, None),
 }
 
 
@@ -224,17 +218,6 @@ def test_small_pages_become_larger_batches(service: Service, settings: dict[str,
     assert sum(most) + last == 230
 
 
-def test_events_before_an_error_are_in_a_smaller_batch(
-    service: Service, settings: dict[str, Any]
-) -> None:
-    service.add(events(0, 230))
-    service.add_faults([Fault(kind="status", when="3", code=403)])
-    reader = AuditEvents(**settings, page_size=10, concurrency=1).arrow()
-    assert 10 <= reader.read_next_batch().num_rows < 100
-    with pytest.raises(RefusedError, match=r"^AE-403: "):
-        reader.read_next_batch()
-
-
 def test_a_reader_that_is_dropped_early_ends_its_threads(
     service: Service, settings: dict[str, Any]
 ) -> None:
@@ -244,15 +227,6 @@ def test_a_reader_that_is_dropped_early_ends_its_threads(
         assert reader.read_next_batch().num_rows >= 100
         reader.close()
         del reader
-
-
-def test_an_error_passes_through_the_reader(service: Service, settings: dict[str, Any]) -> None:
-    """The reader raises the same exception as `pages`."""
-    service.add(events(0, 100))
-    service.add_faults([Fault(kind="status", when="3", code=403)])
-    reader = AuditEvents(**settings, page_size=20).arrow()
-    with pytest.raises(RefusedError, match=r"^AE-403: "):
-        reader.read_all()
 
 
 def test_an_error_is_raised_again_if_the_reader_is_used_again(
@@ -265,27 +239,6 @@ def test_an_error_is_raised_again_if_the_reader_is_used_again(
     for _ in range(3):
         with pytest.raises(RefusedError, match=r"^AE-403: "):
             reader.read_all()
-
-
-def test_an_interruption_of_a_batch_is_raised_again_if_the_reader_is_used_again(
-    service: Service, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C in a notebook may interrupt the conversion of a page, which must not be skipped."""
-    arrow, batches = EventPage.arrow, []
-
-    def interrupted(page: EventPage) -> pa.RecordBatch:
-        batches.append(page)
-        if len(batches) == 2:
-            raise KeyboardInterrupt
-        return arrow(page)
-
-    service.add(events(0, 100))
-    monkeypatch.setattr(EventPage, "arrow", interrupted)
-    with ends_its_threads():
-        reader = AuditEvents(**settings, page_size=20).arrow()
-        for _ in range(3):
-            with pytest.raises(KeyboardInterrupt):
-                reader.read_all()
 
 
 def test_without_pyarrow_an_error_names_the_extra(

@@ -1,7 +1,6 @@
 """`AuditEvents.pages` of several organizations: their errors and their states."""
 
 from types import MappingProxyType
-from typing import Any
 
 import pytest
 
@@ -10,8 +9,6 @@ from tap_audit_events import (
     EventPage,
     OrganizationsError,
 )
-from tap_audit_events.config.settings import read_settings
-from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault
 from tests.api.logs import stored
 from tests.builders import an_event
@@ -33,19 +30,6 @@ def test_an_error_of_one_of_several_organizations_is_raised_at_the_end() -> None
     assert not raised.value.not_started
 
 
-def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
-    """A traceback would keep it. Thousands of them may fail, each with a large response."""
-    services = [a_service(number, 20) for number in range(2)]
-    services[1].add_faults([Fault(kind="body", text=b'{"auditEvents": 7}', when="*")])
-    with SharedServer(services).served() as shared:
-        log = AuditEvents(**shared.settings)
-        with pytest.raises(OrganizationsError) as raised:
-            list(log.pages())
-    (error,) = raised.value.errors.values()
-    assert error.code == "AE-ENVELOPE"
-    assert (error.__traceback__, error.__context__) == (None, None)
-
-
 def test_an_organization_without_a_page_keeps_its_state() -> None:
     """The state stays the same although the settings change and another organization has events."""
     quiet, active = a_service(0, 20), a_service(1, 0)
@@ -58,35 +42,3 @@ def test_an_organization_without_a_page_keeps_its_state() -> None:
     (kept,) = before.state["organizations"]
     assert kept in after.state["organizations"]
     assert [page.organization_id for page in (before, after)] == [an_id(0), an_id(1)]
-
-
-def test_an_organization_that_fails_before_its_first_page_keeps_its_state() -> None:
-    """The state stays the same although the settings change and another organization has events."""
-    failing, active = a_service(0, 20), a_service(1, 0)
-    with SharedServer([failing, active]).served() as shared:
-        *_, before = AuditEvents(**shared.settings).pages()
-        active.add([an_event()])
-        failing.add_faults([Fault(kind="status", when="2", code=403)])
-        others: dict[str, Any] = {"lookback_seconds": 0, "action_types": ["workspace_create"]}
-        log = AuditEvents(**shared.settings, concurrency=1, **others)
-        after: list[EventPage] = []
-        with pytest.raises(OrganizationsError):
-            after.extend(log.pages(state=stored(before.state)))
-    (kept,) = before.state["organizations"]
-    assert kept in after[-1].state["organizations"]
-
-
-def test_later_states_have_the_end_of_an_organization_without_new_events() -> None:
-    """It was requested with other action types: its next run need not warn of the older ones."""
-    quiet, active = a_service(0, 3), a_service(1, 0)
-    with SharedServer([quiet, active]).served() as shared:
-        *_, before = AuditEvents(**shared.settings, action_types=["workspace_create"]).pages()
-        active.add([an_event()])
-        settings = read_settings(shared.settings | {"concurrency": 1})
-        in_order = AuditEvents.of_settings(settings, lambda: Runtime(shuffle=lambda _: None))
-        (after,) = in_order.pages(state=stored(before.state))
-    assert after.organization_id == an_id(1)
-    (state,) = [
-        each for each in after.state["organizations"] if each["organization_id"] == an_id(0)
-    ]
-    assert state.get("action_types", []) == []

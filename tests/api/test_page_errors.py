@@ -13,8 +13,8 @@ from tap_audit_events import (
     RetryableError,
     ServiceError,
 )
-from tap_audit_events.sandbox import Fault, Service
-from tests.api.logs import events, expected, ids
+from tap_audit_events.sandbox import Service
+from tests.api.logs import events
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,3 @@ def test_an_error_is_raised_again_if_the_iterator_is_used_again(
             list(pages)
     pages.close()
     assert list(pages) == []
-
-
-def test_a_run_can_continue_from_the_last_state_before_an_error(
-    service: Service, settings: dict[str, Any]
-) -> None:
-    """The next run continues after the last page before the error."""
-    log = AuditEvents(**settings, page_size=20, concurrency=1)
-    service.add(events(0, 100))
-    service.add_faults([Fault(kind="status", when="4", code=403)])
-    pages: list[EventPage] = []
-    with pytest.raises(RefusedError):
-        pages.extend(log.pages())
-    assert ids(pages) == expected(60)
-    assert ids(pages) + ids(log.pages(state=pages[-1].state)) == expected(100)

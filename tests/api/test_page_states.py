@@ -77,12 +77,6 @@ def test_a_list_of_pages_grows_with_the_pages(pages_each: int) -> None:
     assert bytes_of(2000) < 6 * bytes_of(500)
 
 
-def test_the_last_state_alone_keeps_no_more_than_the_organizations() -> None:
-    """Nothing of earlier pages stays, even after very many pages of one organization."""
-    *_, last = states_of(itertools.repeat(7, 1000))
-    assert len(last.base) + len(last.since_base) <= 2
-
-
 def test_a_run_continues_from_the_states_of_its_organizations() -> None:
     """A program that stores them one by one needs no other state, wherever it was interrupted."""
     services = [a_service(number, 5) for number in range(3)]

@@ -147,7 +147,6 @@ def test_hostile_events_keep_every_digit_and_field(service: Service, log: AuditE
     ("start", "end"),
     [
         (SECOND, SECOND + timedelta(seconds=9)),
-        ("2024-05-06T07:00:30Z", "2024-05-06T07:00:39Z"),
         ("2024-05-06T09:00:30+02:00", SECOND.astimezone(timezone(timedelta(hours=-3)))
          + timedelta(seconds=9)),
         (SECOND - timedelta(microseconds=1), "2024-05-06T07:00:39.999999999Z"),
@@ -180,7 +179,6 @@ BEFORE_START = "end or end_date is before start or start_date"
         ({"start": datetime(2024, 5, 6)}, "start has no time zone"),  # noqa: DTZ001
         ({"end": "yesterday"}, "end is not an RFC 3339 date-time"),
         ({"end": 5}, "end must be a string: a time such as "),
-        ({"start": "2024-02-30T00:00:00Z"}, "start is not a date-time that exists"),
         ({"start": SECOND, "end": "2024-05-06T07:00:29Z"}, BEFORE_START),
     ],
 )
@@ -193,14 +191,6 @@ def test_a_bound_that_cannot_be_used_is_refused_by_the_call(
     assert service.requests == []
 
 
-def test_an_end_before_the_start_of_the_settings_is_refused(settings: dict[str, Any]) -> None:
-    """The message names `start_date` as well, as the call has only an end."""
-    log = AuditEvents(**settings, start_date=SECOND)
-
-    with pytest.raises(SettingsError, match=BEFORE_START):
-        log.pages(end="2024-05-06T07:00:29Z")
-
-
 @pytest.mark.parametrize(
     "state",
     [
@@ -208,10 +198,7 @@ def test_an_end_before_the_start_of_the_settings_is_refused(settings: dict[str, 
         {"bookmark": 1},
         {"bookmarks": {"audit_events": {"replication_key_value": "2024-05-06T07:00:29Z"}}},
         "{}",
-        b"x",
-        [1],
         5,
-        True,
     ],
 )
 def test_a_state_that_does_not_fit_is_refused_by_the_call(

@@ -38,18 +38,6 @@ def test_each_organization_keeps_its_newest_state(runs: list[dict[str, int]]) ->
         assert found.of(name.upper()) == expected.get(name, {})
 
 
-def test_nothing_delivered_is_an_empty_state() -> None:
-    """The next run could not continue from a state that only names its organization."""
-    assert to_run_state(Watermark(), organization_id=IDS[0], action_types=["x"]) == {}
-
-
-def test_an_organization_without_events_has_no_state() -> None:
-    """The states of the others stay as they were, and the next run can read them."""
-    known = {"organizations": [a_state(IDS[0], 1)]}
-    new: dict[str, dict[str, Any]] = {name: {} for name in IDS}
-    assert RunStates(known, as_list=True).with_changed(new) == known
-
-
 def test_a_state_of_one_organization_is_continued() -> None:
     """A run for several organizations continues it, and so does a later run for one of them."""
     one = a_state(IDS[0], 1)
@@ -59,16 +47,6 @@ def test_a_state_of_one_organization_is_continued() -> None:
     assert RunStates(several, as_list=False).of(IDS[0]) == one
     assert RunStates(several, as_list=False).of(IDS[2]) == {}
     assert RunStates(several, as_list=False).with_changed({}) == several
-
-
-def test_an_organization_without_events_can_be_read_alone() -> None:
-    """The earlier run for several organizations left only the state of another one."""
-    several = RunStates({}, as_list=True).with_changed({IDS[0]: a_state(IDS[0], 1), IDS[1]: {}})
-    alone = RunStates(several, as_list=False)
-    assert alone.of(IDS[1]) == {}
-    assert alone.with_changed({IDS[1]: a_state(IDS[1], 2)}) == {
-        "organizations": [a_state(IDS[0], 1), a_state(IDS[1], 2)]
-    }
 
 
 @pytest.mark.parametrize("state", [{"organizations": 1}, {"organizations": [{}]}, {"x": 1}])

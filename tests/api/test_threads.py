@@ -128,44 +128,6 @@ def test_a_fork_cannot_continue_a_run(log: AuditEvents) -> None:
         assert found + ids(pages) == EXPECTED
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_fork_can_begin_a_run(log: AuditEvents) -> None:
-    """`multiprocessing` may pass an unused iterator as an argument to a fork."""
-    with closing(log.pages()) as pages:
-        pid = os.fork()
-        if pid == 0:
-            signal.alarm(WAIT_SECONDS)
-            try:
-                os._exit(ids(pages) != EXPECTED)
-            finally:
-                os._exit(1)
-        assert os.waitpid(pid, 0)[1] == 0
-
-
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_fork_that_ends_leaves_the_connections_of_its_parent_open(
-    service: Service, settings: dict[str, Any]
-) -> None:
-    """The fork closes its copy of the iterator; the parent need not send any request again."""
-    service.add(events(0, COUNT))
-    log = AuditEvents(**settings, page_size=20, concurrency=1)
-    waits, continues = hold(service, 2)
-    with closing(log.pages()) as pages:
-        found = ids([next(pages)])
-        assert waits.wait(WAIT_SECONDS)
-        pid = os.fork()
-        if pid == 0:
-            signal.alarm(WAIT_SECONDS)
-            try:
-                pages.close()
-            finally:
-                os._exit(0)
-        os.waitpid(pid, 0)
-        continues.set()
-        assert found + ids(pages) == EXPECTED
-    assert len(service.requests) == COUNT // 20
-
-
 def test_two_runs_can_be_read_in_asyncio(log: AuditEvents) -> None:
     """The event loop continues while pages are requested."""
 
@@ -213,27 +175,6 @@ def test_a_second_thread_that_advances_a_run_does_not_end_it(
             next(pages)
         continues.set()
         assert found.result(WAIT_SECONDS) == EXPECTED
-
-
-def test_a_task_of_asyncio_can_be_cancelled(service: Service, settings: dict[str, Any]) -> None:
-    """The run and its thread end, as after a time limit."""
-    service.add(events(0, COUNT))
-    log = AuditEvents(**settings, page_size=20, request_timeout_seconds=300, concurrency=1)
-    hangs = hang_from(service, 2)
-
-    async def read() -> None:
-        with closing(log.pages()) as pages:
-            while await asyncio.to_thread(next, pages, None):
-                pass
-
-    async def cancelled() -> None:
-        task = asyncio.create_task(read())
-        assert await asyncio.to_thread(hangs.wait, WAIT_SECONDS)
-        task.cancel()
-        await task
-
-    with ends_its_threads(), pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
 
 
 INTERRUPTED = """

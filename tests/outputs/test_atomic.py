@@ -5,14 +5,13 @@ import random
 import stat
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
-from tests.outputs.killing import DYING, NEW, OLD, deaths, found, ids, old_is_exported
+from tests.outputs.killing import NEW, OLD, deaths, found, ids, old_is_exported
 
 EACH_FORMAT = [
     pytest.param(to, marks=() if to == "events.jsonl" else pytest.mark.long) for to in FORMATS
@@ -78,11 +77,7 @@ def test_a_run_without_state_that_is_killed_at_any_step_leaves_the_old_or_the_ne
 
 
 @pytest.mark.parametrize(
-    "to",
-    [
-        *(pytest.param(to, marks=pytest.mark.long) for to in ("events.duckdb", "events.parquet")),
-        "events.jsonl",
-    ],
+    "to", ["events.jsonl", pytest.param("events.duckdb", marks=pytest.mark.long)]
 )
 def test_nobody_else_may_read_a_file_while_it_is_extended(
     to: str, service: Service, command: Command
@@ -166,11 +161,3 @@ def test_runs_that_are_killed_at_any_time_lose_and_repeat_nothing(
     command(*arguments).raise_for_exit_code()
     assert found(command, to) == ids(added)
     assert command.left_over == []
-
-
-def test_nobody_reads_an_incomplete_file(service: Service, command: Command) -> None:
-    """A file gets the name that readers look for only once it is complete."""
-    service.add(OLD)
-    command("export", "--to", "a.jsonl", module=DYING, DIE_AT="2")
-
-    assert not list(Path(command.folder).glob("*.jsonl"))

@@ -2,7 +2,6 @@
 
 import shutil
 
-import duckdb
 import pytest
 
 from tap_audit_events.sandbox import Service
@@ -37,21 +36,6 @@ def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
     assert refused > 0
 
 
-@pytest.mark.long
-def test_a_table_that_somebody_adds_after_a_kill_stays(service: Service, command: Command) -> None:
-    """The hidden copy of the killed run lacks the table, so it does not replace the file."""
-    arguments = ("export", "--to", "events.duckdb", "--state", "s.json")
-    old_is_exported(service, command, *arguments)
-
-    for step in deaths(command, *arguments):
-        with duckdb.connect(command.folder / "events.duckdb") as connection:
-            connection.execute("CREATE TABLE added AS SELECT 42 AS number")
-        command(*arguments).raise_for_exit_code()
-        assert found(command, "events.duckdb") == ids(OLD + NEW), step
-        with duckdb.connect(command.folder / "events.duckdb") as connection:
-            assert connection.table("added").fetchall() == [(42,)], step
-
-
 @pytest.mark.parametrize("is_moved", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
     is_moved: bool, service: Service, command: Command
@@ -83,20 +67,6 @@ def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
         archive = found(command, "archived.jsonl") if archived.exists() else []
         assert sorted(found(command, "events.jsonl") + archive) == ids(OLD + NEW), step
     assert refused > 0
-
-
-@pytest.mark.long
-def test_a_kill_after_the_old_file_was_moved_away_loses_and_repeats_nothing(
-    service: Service, command: Command
-) -> None:
-    """The new file has only the new events, as it does not replace an old one."""
-    arguments = ("export", "--to", "events.jsonl", "--state", "s.json")
-    old_is_exported(service, command, *arguments)
-    (command.folder / "events.jsonl").rename(command.folder / "archived.jsonl")
-
-    for step in deaths(command, *arguments):
-        command(*arguments).raise_for_exit_code()
-        assert found(command, "events.jsonl") == ids(NEW), step
 
 
 @pytest.mark.parametrize("to", ["events.jsonl", pytest.param("events/", marks=pytest.mark.long)])

@@ -1,15 +1,11 @@
 """Exports that write to the same folder at the same time, each with a state file of its own."""
 
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.outputs.day_files import DayFiles
-from tap_audit_events.outputs.lock import exclusive
 from tap_audit_events.outputs.output import Output
-from tests.builders import an_event
 from tests.cli.exported import Event, expected, exported, history
 from tests.outputs.opened import new_output, page_of, write_and_commit
 
@@ -62,35 +58,3 @@ def test_a_first_run_does_not_add_to_files_that_another_run_wrote_meanwhile(tmp_
     assert expected(exported(tmp_path / "events")) == expected(OLD)
     assert list((tmp_path / "events").glob(".*")) == []
     assert not (tmp_path / "a.json").exists()
-
-
-def test_of_two_first_runs_that_end_together_one_adds_its_files(tmp_path: Path) -> None:
-    """The second run waits until the first has renamed its files, and then sees them."""
-    first, second = output(tmp_path, "a.json"), output(tmp_path, "b.json")
-    for each in (first, second):
-        each.begin()
-        each.write(page_of(OLD))
-    (tmp_path / "events").mkdir()
-    with ThreadPoolExecutor(2) as threads:
-        with exclusive(tmp_path / "events"):  # so that both are as far as they can be
-            ends = [threads.submit(each.commit, {"of": "it"}) for each in (first, second)]
-            assert wait(ends, 0.5).done == set()
-        errors = [end.exception() for end in ends]
-    second.discard()
-    first.discard()
-
-    assert [type(error) for error in errors if error] == [SettingsError]
-    assert expected(exported(tmp_path / "events")) == expected(OLD)
-    assert list((tmp_path / "events").glob(".*")) == []
-
-
-def test_a_day_that_continues_gets_one_file(tmp_path: Path) -> None:
-    """Between the events of this day are late events, of more days than may be open at a time."""
-    (tmp_path / "new").mkdir()
-    files = DayFiles(tmp_path, lambda: tmp_path / "new")
-    days = [9, 1, 2, 3, 9, 4, 9, 5, 9]
-    files.write(page_of([an_event(id=f"{n}", at=f"2024-05-{n:02}T00:00:00Z") for n in days]))
-
-    finals = [final for _, final in files.finish()]
-
-    assert sum(final.parent.name == "day=2024-05-09" for final in finals) == 1

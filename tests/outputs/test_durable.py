@@ -17,7 +17,6 @@ import pytest
 
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.outputs import formats
-from tap_audit_events.outputs.durable import rename_all
 from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.outputs.whole_file import WholeFile
 from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported, history
@@ -131,18 +130,6 @@ def test_each_step_of_an_export_is_on_the_disk_before_the_next(
         assert changes
 
 
-def test_a_list_of_differences_is_on_the_disk_before_it_is_renamed(
-    tmp_path: Path, changes: list[Change]
-) -> None:
-    """Its new name is on the disk when the command ends."""
-    file = WholeFile(tmp_path / "list.csv")
-    file.write([b"kind"])
-    file.commit()
-    file.close()
-    check(changes)
-    assert changes
-
-
 def test_a_replacement_has_the_mode_and_the_owner_of_the_old_file(tmp_path: Path) -> None:
     """A state file, a table, a folder or a list must not become readable for others."""
     table, folder = Exporter(tmp_path, "a.duckdb"), Exporter(tmp_path / "b", "b/", has_state=False)
@@ -184,12 +171,6 @@ def test_an_owner_that_cannot_be_kept_is_not_an_error(
 
     assert exported(exporter.path) == expected(EVENTS)
     assert stat.S_IMODE(exporter.path.stat().st_mode) == 0o600
-
-
-def test_renaming_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    """Its events would be lost. Only a commit that is resumed accepts files that have moved."""
-    with pytest.raises(FileNotFoundError):
-        rename_all([(tmp_path / "gone", tmp_path / "place")])
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.outputs import lock
 from tap_audit_events.outputs.lock import locked
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
-from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported
+from tests.cli.exported import FORMATS, expected, exported
 from tests.cli.failing import EVENTS, refused
 
 REFUSING = "tests.cli.refusing"
@@ -39,22 +38,6 @@ def test_an_export_succeeds_where_the_mount_refuses_what_is_not_needed(
         command(*arguments, module=REFUSING, REFUSED=EVERYTHING).raise_for_exit_code()
         assert exported(command.folder / to) == expected(EVENTS)
 
-    assert command.left_over == []
-
-
-def test_a_list_of_differences_is_written_there_too(service: Service, command: Command) -> None:
-    service.add(EVENTS)
-    (command.folder / "a.jsonl").touch()
-    (command.folder / "list.csv").touch()
-
-    done = command(
-        *("verify", "--against", "a.jsonl", "--list", "list.csv", "--repair", "more.jsonl"),
-        module=REFUSING,
-        REFUSED=EVERYTHING,
-    )
-
-    assert refused(done, "AE-DIFFERENT")
-    assert len((command.folder / "list.csv").read_text().splitlines()) == 101
     assert command.left_over == []
 
 
@@ -94,21 +77,6 @@ def test_an_error_behind_the_rename_does_not_say_that_the_old_output_is_there(
     assert "as it was before" not in error
     assert f"the disk failed after the new '{path}' was complete and in its place" in error
     assert exported(path) == expected(EVENTS)
-    assert command.left_over == []
-
-
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_a_disk_that_fails_in_a_commit_with_state_leaves_the_rest_to_the_next_export(
-    to: str, service: Service, command: Command
-) -> None:
-    service.add(EVENTS)
-    arguments = ("export", "--to", to, "--state", "s.json")
-
-    done = command(*arguments, module=REFUSING, FAILING_FOLDER=str(command.folder))
-
-    assert f"If {to} was changed, the next export completes it" in refused(done)
-    command(*arguments).raise_for_exit_code()
-    assert exported(command.folder / to) == expected(EVENTS)
     assert command.left_over == []
 
 
@@ -156,12 +124,3 @@ def test_the_run_of_another_machine_is_not_replaced_where_the_mount_has_no_locks
 
 def _no_lock(*_: object) -> None:
     raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
-
-
-def test_a_mount_whose_numbers_of_files_change_does_not_keep_a_run_waiting_for_ever(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Such a mount never shows the file that was opened."""
-    monkeypatch.setattr(lock, "is_at", lambda *_: False)
-    with locked(tmp_path / "a.jsonl"):
-        pass

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.outputs import day_files
 from tap_audit_events.outputs.output import Output
 from tests.cli.exported import expected, exported, history
@@ -111,28 +110,3 @@ def test_a_folder_that_is_a_mount_has_its_hidden_folder_inside(
     assert exported(tmp_path / "events") == expected([*OLD, *NEW])
     check_readable(tmp_path / "events")
     assert [path.name for path in tmp_path.glob("**/.*")] == []
-
-
-@pytest.mark.parametrize("max_rows", [10, 1000])
-def test_a_file_holds_the_events_of_all_organizations_of_a_day(
-    max_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each organization is read to its end before the next, so that all days come again."""
-    monkeypatch.setattr(day_files, "MAX_ROWS", max_rows)
-    output = begun(tmp_path, "events/")
-    for number in range(5):
-        page = page_of(history(400)[number::40])
-        output.write(_of_organization(page, f"organization-{number}"))
-
-    output.commit({"until": "now"})
-
-    files = list((tmp_path / "events").rglob("*.parquet"))
-    assert len(files) == 10
-    for file in files:
-        column = pq.read_table(file, partitioning=None)["organization_id"].to_pylist()
-        assert column == [f"organization-{number}" for number in range(5)]
-
-
-def _of_organization(page: EventPage, organization_id: str) -> EventPage:
-    page.organization_id = organization_id
-    return page
