@@ -140,3 +140,11 @@ def test_the_time_filter_stays_correct_for_a_displaced_event(sandbox: Sandbox) -
     assert window(2, 4) == ["s-2", "s-4", "s-3"]
     assert window(3, 3) == ["s-3"]
     assert window(4, 8) == ["s-4", "s-5", "s-6", "s-7", "s-8"]
+
+
+def test_an_event_that_is_not_selected_displaces_no_other(sandbox: Sandbox) -> None:
+    """The displaced event has another action type than those that are requested."""
+    other = an_event(id="other", at="2024-05-06T07:00:03.5Z", action_type="user_login")
+    client = sandbox(*SECONDS, other, faults=["displaced:places=3,event=5@*"])
+    expected = [f"s-{n}" for n in range(9)]
+    assert client.ids(order="asc", actionTypes="workspace_create") == expected

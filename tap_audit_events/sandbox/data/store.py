@@ -107,7 +107,7 @@ class Rows:
             order = order[::-1]
         for key, places in displacements:
             index = bisect_left(self.keys, key)
-            if index in order:
+            if self.keys[index : index + 1] == [key] and index in order:
                 shown = list(order)
                 place = shown.index(index)
                 shown.insert(place + places, shown.pop(place))
