@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.events.instants import EARLIEST, Instant
+from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.extraction.watermark import Watermark
 from tests.extraction.watermarks import at, deliver, next_run
 
@@ -36,31 +36,8 @@ def test_everything_from_covered_from_up_to_the_bookmark_was_read(runs: Runs) ->
                 assert second in was_read
 
 
-@pytest.mark.parametrize(
-    ("start", "brings", "expected"),
-    [
-        (None, True, at(50)),
-        (60, True, at(50)),
-        (100, True, at(50)),
-        (101, True, at(101)),
-        (101, False, at(50)),
-        (None, False, at(50)),
-    ],
-)
-def test_only_a_start_after_the_bookmark_that_brings_events_leaves_a_gap(
-    start: int | None, brings: bool, expected: Instant
-) -> None:
-    """In all other cases the range that was read only grows."""
-    watermark = Watermark(at(100), covered_from=at(50))
-    watermark.start_at(None if start is None else at(start))
-    assert watermark.covered_from == at(50)
-    if brings:
-        deliver(watermark, [("new", at(120))])
-    assert watermark.covered_from == expected
-
-
 @pytest.mark.parametrize("first", [None, 50])
-@pytest.mark.parametrize("then", [None, 40, 60])
+@pytest.mark.parametrize("then", [None, 40])
 def test_a_run_that_fails_before_its_first_bookmark_covers_nothing(
     first: int | None, then: int | None
 ) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, later, whole_second
-from tap_audit_events.extraction.id_groups import Group, digest_of
+from tap_audit_events.extraction.id_groups import digest_of
 from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK, Watermark
 from tests.extraction.watermarks import (
     Event,
@@ -13,7 +13,6 @@ from tests.extraction.watermarks import (
     check_held,
     deliver,
     digests_in,
-    digests_of,
     next_run,
     pages_of_events,
     with_memory,
@@ -73,49 +72,12 @@ def test_the_watermark_follows_a_plain_model(
         assert watermark.forgot == (in_lookback > memory and watermark.ids_from > floor)
 
 
-def test_the_bookmark_never_moves_back() -> None:
-    """A late event is delivered and held, but does not move the bookmark."""
-    watermark = Watermark(at(100), [Group(at(100), digests_of(["new"]))], lookback_seconds=60)
-    assert deliver(watermark, [("late", at(50))]) == ["late"]
-    assert watermark.bookmark == at(100)
-    assert deliver(watermark, [("late", at(50)), ("new", at(100))]) == []
-    watermark.settle(at(70))
-    assert watermark.bookmark == at(100)
-
-
-def test_a_page_that_repeats_an_id_delivers_it_once() -> None:
-    """The same id twice in one page is one event."""
-    assert deliver(Watermark(), [("a", at(0)), ("b", at(0)), ("a", at(0))]) == ["a", "b"]
-
-
 def test_expired_ids_are_dropped_but_not_those_of_the_last_second() -> None:
     """Without a lookback, ids are held from one second before the bookmark, rounded down."""
     watermark = Watermark(lookback_seconds=0)
     deliver(watermark, [("a", at(0)), ("b", at(9)), ("c", at(10)), ("d", at(25))])
     assert digests_in(watermark) == [digest_of(each) for each in ["c", "d"]]
     assert watermark.ids_from == at(10)
-
-
-@pytest.mark.parametrize(("until", "is_held"), [(9, False), (10, True), (11, True)])
-def test_a_group_expires_when_its_instant_leaves_the_lookback(until: int, is_held: bool) -> None:
-    """A group that ends at the very start of the lookback is still held."""
-    group = Group(at(until), digests_of(["a"]))
-    watermark = Watermark(at(5), [group], lookback_seconds=2)
-    deliver(watermark, [("b", at(30))])
-    assert (digest_of("a") in digests_in(watermark)) == is_held
-
-
-def test_the_newest_pages_are_recognized_after_the_lookback() -> None:
-    """The last five pages of 1,000 events are recognized; older ones are not."""
-    watermark = Watermark(lookback_seconds=1)
-    pages = [[(f"{n}-{i}", at(100 * n + i // 20)) for i in range(1000)] for n in range(12)]
-    for page in pages:
-        assert len(deliver(watermark, page)) == 1000
-    assert [len(deliver(watermark, page)) for page in pages[-5:]] == [0] * 5
-    assert len(deliver(watermark, pages[0])) == 1000
-    wide = Watermark(lookback_seconds=300)
-    assert [len(deliver(wide, page)) for page in [*pages, *pages]] == [1000] * 12 + [0] * 12
-    assert len(digests_in(wide)) == 12_000
 
 
 def test_memory_in_a_run_is_bounded() -> None:
@@ -126,29 +88,6 @@ def test_memory_in_a_run_is_bounded() -> None:
         assert len(watermark._held) == len(watermark._ids) <= 8_000
     assert len(digests_in(watermark)) <= 7_000
     assert watermark.ids_from > at(220)
-
-
-def test_a_page_that_is_dropped_at_the_start_of_the_lookback_counts_as_forgotten() -> None:
-    """Its instant is the first of the lookback, so the next run must start after it."""
-    watermark = with_memory(5_000, lookback_seconds=60)
-    for page in range(6):
-        deliver(watermark, [(f"{page}-{n}", at(120 * page)) for n in range(1000)])
-    assert watermark.lookback_start == at(0)
-    assert len(digests_in(watermark)) == 5_000
-    assert at(0) < watermark.ids_from <= at(120)
-    assert watermark.forgot
-
-
-def test_the_oldest_ids_are_dropped_from_pages_out_of_order() -> None:
-    """The oldest ids are dropped first, not those that arrived first."""
-    watermark = with_memory(5_000, lookback_seconds=10**6)
-    for page in reversed(range(12)):
-        events = [(f"{page}-{n}", at(10 * page)) for n in range(1000)]
-        deliver(watermark, events, moves_bookmark=False)
-    watermark.settle(LATEST)
-    assert watermark.bookmark == at(110)
-    assert [group.until for group in watermark.groups] == [at(10 * page) for page in range(7, 12)]
-    assert at(60) < watermark.ids_from <= at(70)
 
 
 # A memory that is full
@@ -182,21 +121,6 @@ def test_ids_of_the_bookmarks_instant_are_always_kept() -> None:
     assert watermark.ids_from <= at(5)
     again = next_run(watermark, lookback=60, memory=3)
     assert deliver(again, [("tie-0", at(5)), ("tie-49", at(5)), ("new", at(5))]) == ["new"]
-
-
-def test_ids_of_the_bookmarks_instant_are_kept_over_many_pages() -> None:
-    """The ids are kept during the run as well, without keeping later ids with them."""
-    watermark = with_memory(3, lookback_seconds=60)
-    for page in range(9):
-        deliver(watermark, [(f"{page}-{n}", at(5)) for n in range(1000)])
-    assert [len(group.split()) for group in watermark.groups] == [9000]
-    for page in range(9, 20):
-        events = [(f"{page}-{n}", at(10 * page)) for n in range(1000)]
-        deliver(watermark, events, moves_bookmark=False)
-    assert len(watermark._held) <= 9000 + 1000
-    assert watermark.groups[0] == Group(at(5), watermark.groups[0].digests)
-    assert len(watermark.groups[0].split()) == 9000
-    assert watermark.ids_from == at(5)
 
 
 def test_ids_from_does_not_rise_above_a_bookmark_that_had_to_stay() -> None:
@@ -267,10 +191,3 @@ def test_ids_after_the_bookmark_do_not_move_it() -> None:
     deliver(again, [("a", at(10))])
     assert again.bookmark == at(10)
     assert deliver(again, [("y", at(80)), ("z", at(90))]) == []
-
-
-def test_a_range_without_events_leaves_no_bookmark() -> None:
-    """`settle` has no delivered event to which it could move the bookmark."""
-    watermark = Watermark()
-    watermark.settle(LATEST)
-    assert (watermark.bookmark, watermark.groups, watermark.ids_from) == (None, [], EARLIEST)

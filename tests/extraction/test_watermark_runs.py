@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import EARLIEST, LATEST
 from tap_audit_events.events.window import run_window
-from tap_audit_events.extraction.id_groups import digest_of
 from tap_audit_events.extraction.watermark import Watermark
 from tests.extraction.watermarks import Event, at, check_held, deliver, next_run
 
@@ -39,19 +38,6 @@ def test_groups_stay_few_and_small_over_many_runs() -> None:
     assert 200 <= len(groups) <= 512
     assert 2 * 401 <= sum(len(group.split()) for group in groups) <= 2 * 401 + 4
     assert max(len(group.split()) for group in groups) <= 4
-
-
-@pytest.mark.parametrize("bookmark", [300, 301, 302, 597, 599])
-def test_no_group_joins_the_bookmarks_instant_with_others(bookmark: int) -> None:
-    """All ids of the bookmark's instant are kept; a shared group would keep others with them."""
-    watermark = Watermark(at(bookmark), lookback_seconds=60)
-    events = [(f"id-{tenths}", at(tenths)) for tenths in range(600)]
-    deliver(watermark, events, moves_bookmark=False)
-    groups = watermark.groups
-    assert max(len(group.split()) for group in groups) == 3
-    (own,) = [group for group in groups if group.until == at(bookmark)]
-    assert own.digests == digest_of(f"id-{bookmark}")
-    assert sum(len(group.split()) for group in groups if group.until < at(bookmark)) == bookmark
 
 
 @dataclass(frozen=True)
