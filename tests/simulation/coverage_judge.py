@@ -7,8 +7,8 @@ from typing import Any
 
 from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant
 from tap_audit_events.extraction.coverage import digest_number
-from tests.simulation.joint_target import CoverageRecord
 from tests.simulation.played_run import Expected, PlayedRun
+from tests.simulation.world import CoverageRecord
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class CoverageJudge:
         self.chains: list[Chain | None] = [None]
         self._events = list(events)
         self._by_id = {event.id: event for event in self._events}
+        self._times: dict[str, str] = {}
 
     def judge_run(self, run: PlayedRun, records: Sequence[CoverageRecord], *, is_on: bool) -> None:
         """Judge the records of a run, and remember what its STATEs cover.
@@ -49,6 +50,7 @@ class CoverageJudge:
         """
         given = self.chains[-1]
         ids = [record["id"] for record in run.arrived]
+        self._times |= {record["id"]: record["occurredAt"] for record in run.arrived}
         start = max(run.given.bookmark or EARLIEST, run.range_start)
         chain = given or Chain(start)
         is_new = run.range_end > chain.covered_from
@@ -99,9 +101,10 @@ class CoverageJudge:
         for name, expected in (("first_event_at", instants[:1]), ("last_event_at", instants[-1:])):
             found = [parse_instant(text) for text in [record[name]] if text is not None]
             assert found == expected, f"{name} is {record[name]}"
-        digest = sum(digest_number(event.id, _as_sent(event)) for event in counted) % 2**256
+        digest = sum(digest_number(event.id, self._text(event)) for event in counted) % 2**256
         assert int(record["digest"], 16) == digest, "the digest is not that of the events"
 
-
-def _as_sent(event: Expected) -> bytes:
-    return json.dumps(event.event, separators=(",", ":"), ensure_ascii=False).encode()
+    def _text(self, event: Expected) -> bytes:
+        """The delivered text: that of the service, with the time in UTC form."""
+        sent = event.event | {"occurredAt": self._times[event.id]}
+        return json.dumps(sent, separators=(",", ":"), ensure_ascii=False).encode()

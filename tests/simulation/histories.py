@@ -1,8 +1,12 @@
-"""A history that is drawn from a seed: its events, the settings of its runs, and its faults."""
+"""A history that is drawn from a seed: its events, the settings of its runs, and its faults.
+
+A history of one organization has faults of the network and settings that change. A joint history
+has several organizations, each with troubles of its own, and writes coverage records.
+"""
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -18,6 +22,7 @@ TRANSPORT_FAULTS: Final = ("status 500", "status 429", "reset", "cut", "timeout"
 SERVICE_FAULTS: Final = ("empty", "short", "expire", "null-cursor")
 ENDS: Final = ("killed", "stopped", "pipe closed")
 ACTION_TYPES: Final = ("workspace_create", "user_login", "channel_delete")
+TROUBLES: Final = ("401", "403", "404", "500", "429", "cursor", "early 429")
 EARLY_RETRY_AFTER_SECONDS: Final = 10
 BATCHES: Final = "memory://batches"
 
@@ -31,12 +36,29 @@ class Happening:
 
 
 @dataclass(frozen=True)
+class Trouble:
+    """What goes wrong with one organization in one run.
+
+    Attributes:
+        kind: one of `TROUBLES`.
+        after: how many of its requests succeed before that.
+    """
+
+    kind: str
+    after: int
+
+
+@dataclass(frozen=True)
 class PlannedRun:
-    """When a run starts, its settings, and what happens to it.
+    """When a run starts, what it reads, its settings, and what happens to it.
 
     Attributes:
         at: seconds after `START`.
         settings: those of this run.
+        organizations: the ids that it reads.
+        is_single: whether the only one is configured as ``organization_id``.
+        has_coverage: whether the catalog selects the coverage records.
+        troubles: what goes wrong, by organization.
         skew: seconds by which the tap's clock is ahead.
         states_back: which STATE it starts from: 0 for the newest, 2 for two before it.
         end: one of `ENDS`, None if it may run to its end.
@@ -50,6 +72,10 @@ class PlannedRun:
 
     at: float
     settings: dict[str, Any]
+    organizations: tuple[str, ...]
+    is_single: bool = True
+    has_coverage: bool = False
+    troubles: dict[str, Trouble] = field(default_factory=dict)
     skew: float = 0.0
     states_back: int = 0
     end: str | None = None
@@ -85,6 +111,9 @@ class History:
 
     Attributes:
         settings: those of the last runs, which must deliver everything.
+        happenings: the events of each organization.
+        tokens: the token of each organization.
+        has_coverage: whether the last runs write coverage records.
         displaced_places: by how many places one event is always too late, less than a page; None if
             no event is.
         most_in_flight: how many requests in flight gain time, as the workers estimate it.
@@ -93,8 +122,10 @@ class History:
 
     seed: int
     settings: dict[str, Any]
-    happenings: list[Happening]
+    happenings: dict[str, list[Happening]]
+    tokens: dict[str, str]
     runs: list[PlannedRun]
+    has_coverage: bool
     cursor_lifetime: int | None
     commits_at_state: bool
     caps: Caps | None
@@ -104,10 +135,19 @@ class History:
     rng: random.Random = field(repr=False)
 
     @property
-    def over_at(self) -> float:
-        """At least a second after all events are visible and all runs have started."""
-        latest = max((each.visible_at for each in self.happenings), default=0.0)
-        return max(latest, self.runs[-1].at, SPAN_SECONDS) + 1
+    def is_joint(self) -> bool:
+        return len(self.happenings) > 1
+
+    def last_run(self, seconds: float = 0.0) -> PlannedRun:
+        """A run that reads all organizations to their end, so long after all events are visible."""
+        visible_at = [each.visible_at for events in self.happenings.values() for each in events]
+        return PlannedRun(
+            at=max([*visible_at, self.runs[-1].at, SPAN_SECONDS]) + 1 + seconds,
+            settings=self.settings,
+            organizations=tuple(self.happenings),
+            is_single=not self.is_joint,
+            has_coverage=self.has_coverage,
+        )
 
     @property
     def is_steady(self) -> bool:
@@ -119,35 +159,61 @@ class History:
         )
 
 
-def draw(seed: int, *, uses_threads: bool = False) -> History:
+def draw(seed: int, *, is_joint: bool = False, uses_threads: bool = False) -> History:
     """The history of a seed."""
-    rng = random.Random(seed)
-    is_large = rng.random() < 0.2
-    changes = rng.random() < 0.4
+    rng = random.Random(f"joint {seed}" if is_joint else seed)
+    ids = [f"{n:08x}-0000-4000-8000-000000000000" for n in range(rng.randint(2, 6))]
+    ids = ids if is_joint else ids[:1]
+    is_large = not is_joint and rng.random() < 0.2
+    changes = not is_joint and rng.random() < 0.4
+    has_coverage = is_joint and rng.random() < 0.6
     settings = _settings(rng, is_large=is_large) | _batches(random.Random(f"batches of {seed}"))
-    count = rng.randint(60, 300) if is_large else rng.randint(0, 40)
-    ats = sorted(rng.uniform(0, SPAN_SECONDS) for _ in range(rng.randint(1, 6 if changes else 4)))
-    runs = [_run(rng, at, settings, changes=changes, is_large=is_large) for at in ats]
+    settings |= {"max_retries": 2} if is_joint else {}
+    ats = sorted(
+        rng.uniform(0, SPAN_SECONDS) for _ in range(rng.randint(1, 6 if changes or is_joint else 4))
+    )
+    if is_joint:
+        runs = [_joint_run(rng, at, settings, ids, has_coverage=has_coverage) for at in ats]
+    else:
+        runs = [_run(rng, at, settings, ids, changes=changes, is_large=is_large) for at in ats]
     longest_lookback = max(run.settings["lookback_seconds"] for run in runs)
-    happenings = _happenings(rng, count, longest_lookback, is_large=is_large)
+    happenings = {
+        each: _happenings(rng, _count(rng, is_joint, is_large), longest_lookback, is_large=is_large)
+        for each in ids
+    }
     displaced_places = None
-    if rng.random() < (0.5 if is_large else 0.1):
+    if not is_joint and rng.random() < (0.5 if is_large else 0.1):
         displaced_places = rng.randint(1, settings["page_size"])
         settings |= {"page_size": displaced_places + rng.randint(1, 4)}
-        runs = [_with_page_size(run, settings["page_size"]) for run in runs]
+        runs = [
+            replace(run, settings=run.settings | {"page_size": settings["page_size"]})
+            for run in runs
+        ]
+    has_lifetime = not is_joint and not displaced_places
+    has_caps = not is_joint and rng.random() < (0.5 if changes else 0.15)
+    tokens = [f"acme_pat_token-{n}" for n in range(rng.randint(1, 3))]
     return History(
         seed=seed,
         settings=settings,
         happenings=happenings,
+        tokens={each: rng.choice(tokens) for each in ids},
         runs=runs,
-        cursor_lifetime=None if displaced_places else rng.choice([None, None, None, 1, 3]),
+        has_coverage=has_coverage,
+        cursor_lifetime=rng.choice([None, None, None, 1, 3]) if has_lifetime else None,
         commits_at_state=rng.random() < 0.5,
-        caps=_caps(rng, runs, happenings) if rng.random() < (0.5 if changes else 0.15) else None,
+        caps=_caps(rng, runs, happenings[ids[0]]) if has_caps else None,
         displaced_places=displaced_places,
         most_in_flight=rng.choice([1, 2, 4, 100, 100]),
         uses_threads=uses_threads,
         rng=rng,
     )
+
+
+def _count(rng: random.Random, is_joint: bool, is_large: bool) -> int:
+    """The number of events of an organization; many of several have none."""
+    if is_joint:
+        return rng.choice([0, 0, 1, 5, 20])
+    return rng.randint(60, 300) if is_large else rng.randint(0, 40)
 
 
 def _settings(rng: random.Random, *, is_large: bool) -> dict[str, Any]:
@@ -171,13 +237,20 @@ def _batches(rng: random.Random) -> dict[str, Any]:
 
 
 def _run(
-    rng: random.Random, at: float, settings: dict[str, Any], *, changes: bool, is_large: bool
+    rng: random.Random,
+    at: float,
+    settings: dict[str, Any],
+    ids: Sequence[str],
+    *,
+    changes: bool,
+    is_large: bool,
 ) -> PlannedRun:
     end = rng.choice([None, *ENDS])
     early_429 = rng.randint(1, 2) if rng.random() < 0.1 else 0
     return PlannedRun(
         at=at,
         settings=_changed(rng, settings) if changes else settings,
+        organizations=tuple(ids),
         skew=rng.choice([0.0, 0.0, rng.uniform(-5, 5)]) if changes else 0.0,
         states_back=2 if changes and rng.random() < 0.2 else 0,
         end=end,
@@ -188,6 +261,33 @@ def _run(
         ignores_cursor=rng.random() < 0.08,
         empty_cursor=rng.random() < 0.1,
         early_429=early_429,
+    )
+
+
+def _joint_run(
+    rng: random.Random,
+    at: float,
+    settings: dict[str, Any],
+    ids: Sequence[str],
+    *,
+    has_coverage: bool,
+) -> PlannedRun:
+    is_single = rng.random() < 0.25
+    chosen = rng.sample(ids, 1 if is_single else rng.randint(1, len(ids)))
+    return PlannedRun(
+        at=at,
+        settings=settings,
+        organizations=tuple(chosen),
+        is_single=is_single,
+        has_coverage=has_coverage and rng.random() < 0.85,
+        troubles={
+            each: Trouble(rng.choice(TROUBLES), rng.choice([0, 0, 1, 2, 3]))
+            for each in chosen
+            if rng.random() < 0.3
+        },
+        end=rng.choice([None, None, *ENDS]),
+        end_at=rng.randint(1, 25),
+        at_request=rng.random() < 0.3,
     )
 
 
@@ -212,10 +312,6 @@ def _changed(rng: random.Random, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _date(seconds: float) -> str:
     return (START + timedelta(seconds=seconds)).isoformat()
-
-
-def _with_page_size(run: PlannedRun, page_size: int) -> PlannedRun:
-    return PlannedRun(**vars(run) | {"settings": run.settings | {"page_size": page_size}})
 
 
 def _caps(rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]) -> Caps:
@@ -247,7 +343,7 @@ def _happenings(
         late = rng.uniform(0, lookback) if lookback and rng.random() < 0.4 else 0.0
         early = rng.uniform(0, 2000) if rng.random() < 0.1 else 0.0
         event = an_event(
-            id=f"{rng.randrange(10**6):06}-{number}",
+            id=f"{number * 7919 % 1000:03}-{number}",  # the same in each organization
             at=text,
             action_type=rng.choice(ACTION_TYPES),
             context={},

@@ -24,24 +24,25 @@ from tests.simulation.histories import (
     History,
 )
 from tests.simulation.played_run import Acknowledged, Expected, PlayedRun
-from tests.simulation.world import KilledError, World
+from tests.simulation.world import KilledError, Organization
 
 SMALL_STATE_BYTES = 4096
 
 
 class Judge:
-    """Judges the runs of a history one after the other, and then all of them.
+    """Judges what the runs of a history do for one organization, and then all of them.
 
     Attributes:
         acknowledged: every STATE so far.
     """
 
-    def __init__(self, history: History, world: World) -> None:
+    def __init__(self, history: History, organization: Organization) -> None:
         self.acknowledged: list[Acknowledged] = []
         self._forgotten: set[str] = set()
         self._history = history
-        self._world = world
-        self._events = sorted(map(Expected, history.happenings), key=lambda each: each.instant)
+        self._organization = organization
+        events = map(Expected, organization.happenings)
+        self._events = sorted(events, key=lambda each: each.instant)
         self._by_id = {event.id: event for event in self._events}
         self._page_size: int = min(
             max(run.settings["page_size"] for run in history.runs), len(self._events)
@@ -83,7 +84,7 @@ class Judge:
             assert not missing, f"missing at the end: {sorted(missing)}"
         repeated = {each for each, count in ids.items() if count > 1} - self._forgotten
         assert not (repeated and keeps_once), f"repeated: {repeated}"
-        violations = self._world.service.violations
+        violations = self._organization.service.violations
         assert not violations, f"outside of the interface: {violations[:3]}"
 
     def _acknowledged(self, run: PlayedRun) -> list[Acknowledged]:
@@ -196,8 +197,8 @@ class Judge:
             return
         passed = owed[: bisect_left(owed, bookmark, key=lambda each: each.instant)]
         lost = [event.id for event in passed if event.id not in acknowledged.covered]
-        if not is_final and self._world.displaced_id in lost:
-            lost.remove(self._world.displaced_id)
+        if not is_final and self._organization.displaced_id in lost:
+            lost.remove(self._organization.displaced_id)
         assert not lost, f"the bookmark {bookmark} passes: {lost}"
 
     def _judge_covered(self, run: PlayedRun, acknowledged: Acknowledged) -> None:
@@ -220,7 +221,7 @@ class Judge:
             for event in self._events_of(covered_from, bookmark)
             if event.id not in acknowledged.covered
             and event.id not in late
-            and event.id != self._world.displaced_id
+            and event.id != self._organization.displaced_id
             and (types is None or event.type in types)
         ]
         assert not lost, f"a STATE says that everything was read, but not: {lost}"
@@ -261,7 +262,7 @@ class Judge:
 
         Each such event lies before the range of the run and was not delivered before.
         """
-        has_begun = run.ended is None or run.network.count > 0
+        has_begun = run.ended is None or run.traffic.count > 0
         if run.given.bookmark in (None, EARLIEST) or not has_begun:
             return
         for event in self._events_of(EARLIEST, run.range_start):
@@ -283,7 +284,7 @@ class Judge:
             has_warned = run.has_warned("Late events are read only from")
             assert is_second or has_warned, f"silent of {event.id}, which no ids cover"
         elif given.types is None or event.type in given.types:
-            is_late = event.id in given.late or event.id == self._world.displaced_id
+            is_late = event.id in given.late or event.id == self._organization.displaced_id
             assert is_late, f"lost without a word: {event.id}"
 
     # How a run ended
@@ -293,12 +294,12 @@ class Judge:
         is_sound = planned.end is None and planned.fault_share == 0
         may_fail = (
             self._history.cursor_lifetime is not None
-            or run.network.cursors_ignored > 0
+            or run.traffic.cursors_ignored > 0
             or planned.early_429 > planned.settings["max_retries"]
         )
         if is_sound and not may_fail:
             assert ended is None, f"a run failed: {ended}"
-        if is_sound and run.network.cursors_ignored:
+        if is_sound and run.traffic.cursors_ignored:
             assert ended is not None, "cursors were ignored, and nobody noticed"
             if self._history.cursor_lifetime is None:
                 assert isinstance(ended, ContractError), f"an error of another kind: {ended}"
@@ -307,12 +308,11 @@ class Judge:
 
     def _judge_requests(self, run: PlayedRun) -> None:
         """A run is polite, and a sound one needs few more requests than a sequential one."""
-        planned, network = run.planned, run.network
+        planned, traffic = run.planned, run.traffic
         concurrency: int = planned.settings["concurrency"]
-        assert network.most_in_flight <= concurrency, "more requests in flight than concurrency"
         # Simulated time stands still while real threads pass a 429 on.
         patience = max(2, concurrency) * (3 if self._history.uses_threads else 1)
-        assert network.impatient < patience, "requests came during the wait of a 429"
+        assert traffic.impatient < patience, "requests came during the wait of a 429"
         is_sound = run.ended is None and planned.fault_share == 0
         if not is_sound or self._history.cursor_lifetime is not None:
             return
@@ -323,7 +323,7 @@ class Judge:
             return  # many events may then share the second at which a window is cut
         pages = -(-self._selected(run) // planned.settings["page_size"])
         most = 1.25 * max(1, pages) + 6 + planned.early_429 + self._pages_of_ties(run)
-        assert network.count <= most, f"{network.count} requests for {pages} pages"
+        assert traffic.count <= most, f"{traffic.count} requests for {pages} pages"
 
     def _pages_of_ties(self, run: PlayedRun) -> float:
         """Pages of the events of one instant: two windows that are cut there request them."""

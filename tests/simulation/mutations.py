@@ -13,21 +13,17 @@ from tap_audit_events.events.instants import (
     LATEST,
     Instant,
     later,
-    next_whole_second,
-    text_of,
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.planning.pagination import Paginator
-from tap_audit_events.extraction.planning.plan import Plan
-from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
+from tap_audit_events.extraction.planning.window_reader import ReadPage, WindowReader
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.run import organization as organization_run
 from tap_audit_events.run import start_warnings
 from tap_audit_events.service import client
-from tap_audit_events.service.adaptive_rate import AdaptiveRate
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.singer.messages import MessageWriter
@@ -108,17 +104,6 @@ def all_ids_are_kept(patch: Patch) -> None:
     patch.setattr(Watermark, "_lost_until", lambda self: self.dropped_until)
 
 
-def ids_expire_as_a_whole(patch: Patch) -> None:
-    """Each STATE renews all ids, so those of events that the service no longer shows are kept."""
-
-    def groups(self: Watermark) -> list[Group]:
-        end = self.bookmark or EARLIEST
-        return [replace(group, until=max(group.until, end)) for group in real.__get__(self)]
-
-    real = Watermark.groups
-    patch.setattr(Watermark, "groups", property(groups))
-
-
 def ids_never_expire(patch: Patch) -> None:
     """Ids that have left the lookback go into the next STATE, until the memory is full."""
 
@@ -150,11 +135,6 @@ def a_gap_is_noted_without_an_event(patch: Patch) -> None:
         self._covered_from = max(self._covered_from or EARLIEST, start_date or EARLIEST)
 
     patch.setattr(Watermark, "start_at", start_at)
-
-
-def nothing_is_said_of_what_is_left_out(patch: Patch) -> None:
-    """A run begins without its warnings."""
-    patch.setattr(start_warnings, "start_warnings", lambda *_: ())
 
 
 def a_short_reach_is_not_warned_about(patch: Patch) -> None:
@@ -327,132 +307,7 @@ def a_refused_cursor_starts_after_the_newest(patch: Patch) -> None:
     patch.setattr(WindowReader, "_restart", restart)
 
 
-# Several windows
-
-
-def windows_share_no_instant(patch: Patch) -> None:
-    """A window is read up to a second before the next one starts."""
-
-    def holds(self: Window, instant: Instant) -> bool:
-        until = later(self.until, seconds=-1) if self.until else None
-        return real(Window(self.start, self.end, until), instant)
-
-    real = Window.holds
-    patch.setattr(Window, "holds", holds)
-
-
-def windows_overlap(patch: Patch) -> None:
-    """Events after the end of a window are delivered with it, too early."""
-
-    def holds(self: Window, instant: Instant) -> bool:
-        return real(Window(self.start, self.end), instant)
-
-    real = Window.holds
-    patch.setattr(Window, "holds", holds)
-    no_memory(patch)
-
-
-def a_window_ends_a_second_early(patch: Patch) -> None:
-    """`endTime` of a window is a second before the next window starts."""
-
-    def end_time(self: Window) -> str:
-        if self.until is None:
-            return text_of(next_whole_second(self.end))
-        return text_of(
-            max(self.start or EARLIEST, later(next_whole_second(self.until), seconds=-1))
-        )
-
-    patch.setattr(Window, "end_time", property(end_time))
-
-
-def pages_are_taken_as_they_come(patch: Patch) -> None:
-    """A window that is read ahead is delivered before an earlier one, with its STATE."""
-
-    def next_page(self: Plan) -> ReadPage | None:
-        self._readers.sort(key=lambda each: not each.ready_pages)
-        return real(self)
-
-    real = Plan.next_page
-    patch.setattr(Plan, "next_page", next_page)
-
-
-def a_fault_ahead_is_passed_over(patch: Patch) -> None:
-    """A window that could not be read is left out."""
-
-    def fail(self: Plan, request: Request, error: Exception) -> None:
-        real(self, request, error)
-        if request.reader.error is not None:
-            request.reader.is_read, request.reader.error = True, None
-
-    real = Plan.fail
-    patch.setattr(Plan, "fail", fail)
-
-
-def the_first_to_end_ends_all(patch: Patch) -> None:
-    """Windows after one that was read to its end are dropped, although they may hold events."""
-
-    def accept(self: Plan, request: Request, page: Page) -> ReadPage | None:
-        waiting = real(self, request, page)
-        if request.reader.is_read and request.reader in self._readers:
-            del self._readers[self._readers.index(request.reader) + 1 :]
-        return waiting
-
-    real = Plan.accept
-    patch.setattr(Plan, "accept", accept)
-
-
-def a_cut_loses_the_rest(patch: Patch) -> None:
-    """The rest of a window that was cut is never requested."""
-
-    def cut(self: WindowReader, at: Instant) -> WindowReader:
-        rest = real(self, at)
-        rest.is_read = True
-        return rest
-
-    real = WindowReader.cut
-    patch.setattr(WindowReader, "cut", cut)
-
-
-def a_window_begun_again_is_lost(patch: Patch) -> None:
-    """A window that turns out too large is given up, and not requested again."""
-
-    def begin_again(self: WindowReader) -> WindowReader:
-        again = real(self)
-        again.is_read = True
-        return again
-
-    real = WindowReader.begin_again
-    patch.setattr(WindowReader, "begin_again", begin_again)
-
-
-def a_window_continues_from_its_newest_event(patch: Patch) -> None:
-    """An event out of order is lost if its window is given up."""
-
-    def begin_again(self: WindowReader) -> WindowReader:
-        start = self._progress.newest or self.window.start
-        rest = WindowReader(Window(start, self.window.end, self.window.until))
-        self.window = Window(self.window.start, self.window.end, start)
-        self.is_read = True
-        return rest
-
-    patch.setattr(WindowReader, "begin_again", begin_again)
-
-
-def windows_are_cut_without_a_budget(patch: Patch) -> None:
-    """A run needs many more requests than a sequential one."""
-    patch.setattr("tap_audit_events.extraction.planning.request_budget.SPARE_REQUESTS", 1000)
-
-
 # The rate limit
-
-
-def an_early_429_slows_the_whole_run(patch: Patch) -> None:
-    """Requests are spaced by a wait that says nothing about the rate."""
-
-    def measured(self: AdaptiveRate, period_end: float) -> float:
-        return period_end - (self._period_start or 0.0)
-
-    patch.setattr(AdaptiveRate, "_measured", measured)
 
 
 def a_429_is_retried_at_once(patch: Patch) -> None:
@@ -466,9 +321,6 @@ IMPORTANT: list[Mutation] = [
     no_memory,
     a_failed_page_is_skipped,
     an_empty_page_is_the_end,
-    a_window_ends_a_second_early,
-    pages_are_taken_as_they_come,
-    a_cut_loses_the_rest,
 ]
 """Mutations that every run of the tests plays: each is found within a few seconds."""
 
@@ -481,11 +333,9 @@ OTHERS: list[Mutation] = [
     ids_of_the_bookmark_only,
     ids_are_forgotten_without_a_word,
     all_ids_are_kept,
-    ids_expire_as_a_whole,
     ids_never_expire,
     a_gap_is_not_noted,
     a_gap_is_noted_without_an_event,
-    nothing_is_said_of_what_is_left_out,
     a_short_reach_is_not_warned_about,
     an_earlier_start_date_is_not_warned_about,
     added_types_are_not_warned_about,
@@ -502,13 +352,5 @@ OTHERS: list[Mutation] = [
     pages_that_bring_nothing_are_read_for_ever,
     a_refused_cursor_is_the_end,
     a_refused_cursor_starts_after_the_newest,
-    windows_overlap,
-    windows_share_no_instant,
-    a_fault_ahead_is_passed_over,
-    the_first_to_end_ends_all,
-    a_window_begun_again_is_lost,
-    a_window_continues_from_its_newest_event,
-    windows_are_cut_without_a_budget,
-    an_early_429_slows_the_whole_run,
     a_429_is_retried_at_once,
 ]

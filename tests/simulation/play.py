@@ -1,53 +1,45 @@
-"""Plays histories, and has each of their runs judged."""
+"""Plays histories, and has each of their runs judged for each organization."""
 
-import json
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
-from logging import Logger
+from typing import Any
 from unittest.mock import patch
 
-from tap_audit_events.errors.exceptions import AuditEventsError
-from tap_audit_events.events.instants import instant_of
-from tap_audit_events.events.stream_names import STREAM
+from tap_audit_events.errors.exceptions import OrganizationsError
+from tap_audit_events.events.instants import Instant, instant_of, whole_second
 from tap_audit_events.extraction import watermark
 from tap_audit_events.extraction.planning import plan
-from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.workers import Fetch, RequestPlan, Workers
-from tap_audit_events.run.runtime import Runtime
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
-from tap_audit_events.singer.tap import TapAuditEvents
-from tests.simulation.histories import Caps, History, PlannedRun, draw
+from tests.simulation.coverage_judge import CoverageJudge
+from tests.simulation.histories import START, Caps, History, PlannedRun, draw
 from tests.simulation.judge import Judge
-from tests.simulation.network import Network, new_session
-from tests.simulation.played_run import Acknowledged, PlayedRun
-from tests.simulation.simulated_workers import (
-    InlineWorkers,
-    SimulatedRateLimiter,
-    ThreadedWorkers,
-    threads_joined,
-)
-from tests.simulation.world import SIGTERM, KilledError, Pipe, Target, World, Writer
+from tests.simulation.network import Traffic
+from tests.simulation.played_run import Acknowledged, Expected, PlayedRun
+from tests.simulation.simulated_run import EndedRun, SimulatedRun
+from tests.simulation.simulated_workers import threads_joined
+from tests.simulation.states import as_single, owner_at_top, part_of
+from tests.simulation.world import Target, World
 
 QUIET_RUNS = 2
 
 
-def play(seed: int, *, uses_threads: bool = False) -> World:
+def play(seed: int, *, is_joint: bool = False, uses_threads: bool = False) -> World:
     """Play the history of a seed; with threads it is not the same each time.
 
     Raises:
         AssertionError: a promise was broken; the message names the seed.
     """
-    history = draw(seed, uses_threads=uses_threads)
+    history = draw(seed, is_joint=is_joint, uses_threads=uses_threads)
     player = _Player(history)
     try:
         with _small_caps(history.caps), patch("backoff.full_jitter", partial(_drawn, history.rng)):
             player.play()
     except AssertionError as error:
-        with_threads = " with threads" if uses_threads else ""
-        raise AssertionError(f"seed {seed}{with_threads}: {error}") from error
+        kind = " joint" * is_joint + " with threads" * uses_threads
+        raise AssertionError(f"seed {seed}{kind}: {error}") from error
     return player.world
 
 
@@ -77,149 +69,125 @@ class _Player:
         self.history = history
         self.world = World(history)
         self._target = Target(commits_at_state=history.commits_at_state)
-        self._judge = Judge(history, self.world)
+        self._judged = {each: _Judged(self.world, each) for each in history.happenings}
+        self._states: list[dict[str, Any]] = []
         self._keeps_once = True
 
     def play(self) -> None:
         for planned in self.history.runs:
             self._run(planned)
-        last = self._run(self._last_run(0))
+        last = self._run(self.history.last_run())
         assert last.ended is None, f"the last run failed: {last.ended}"
-        self._judge.judge_history(self._target.ids, keeps_once=self._keeps_once)
+        for organization_id, judged in self._judged.items():
+            ids = self._target.ids(organization_id)
+            judged.judge.judge_history(ids, keeps_once=self._keeps_once)
         for number in range(QUIET_RUNS):
-            quiet = self._run(self._last_run(10 * number + 20))
+            quiet = self._run(self.history.last_run(10 * number + 20))
             assert quiet.ended is None, f"a quiet run failed: {quiet.ended}"
-            assert not quiet.arrived, "a quiet run delivered records"
+            assert not self._target.arrived, "a quiet run delivered records"
 
-    def _last_run(self, seconds: float) -> PlannedRun:
-        return PlannedRun(at=self.history.over_at + seconds, settings=self.history.settings)
-
-    def _run(self, planned: PlannedRun) -> PlayedRun:
+    def _run(self, planned: PlannedRun) -> EndedRun:
         self.world.pass_time(max(0.0, planned.at - self.world.seconds))
-        with threads_joined():
-            played = _Run(self.world, self._target, planned, self._given(planned)).run()
-        if played.ended is not None and not self.history.commits_at_state:
-            self._keeps_once = False
-        self._judge.judge_run(played)
-        return played
-
-    def _given(self, planned: PlannedRun) -> Acknowledged:
-        """The STATE that a run starts from."""
-        acknowledged = self._judge.acknowledged
-        if not acknowledged:
-            return Acknowledged()
-        back = min(planned.states_back, len(acknowledged) - 1)
+        back = min(planned.states_back, max(0, len(self._states) - 1))
         self._keeps_once = self._keeps_once and back == 0
-        return acknowledged[-1 - back]
+        state = self._states[-1 - back] if self._states else {}
+        planned = _possible(planned, state)
+        with threads_joined():
+            run = SimulatedRun(self.world, self._target, planned, state).run()
+        if run.ended is not None and not self.history.commits_at_state:
+            self._keeps_once = False
+        concurrency = planned.settings["concurrency"]
+        at_once = run.network.most_in_flight
+        assert at_once <= concurrency, "more requests in flight than concurrency"
+        for judged in self._judged.values():
+            judged.judge_run(run, back)
+        self._states += [value for value, _, _ in self._target.states]
+        return run
 
 
-class _Run:
-    """One run of the tap."""
+def _possible(run: PlannedRun, state: dict[str, Any]) -> PlannedRun:
+    """If the bookmark is another organization's, a run for one organization reads that one."""
+    owner = owner_at_top(state)
+    if not run.is_single or owner is None or owner in run.organizations:
+        return run
+    return replace(run, organizations=(owner,), troubles={})
 
-    def __init__(
-        self, world: World, target: Target, planned: PlannedRun, given: Acknowledged
-    ) -> None:
-        self._world = world
-        self._target = target
-        self._planned = planned
-        self._given = given
-        self._pipe = Pipe(target, world.random)
-        self._network = Network(world, planned, self._meet)
-        self._met = {"message": 0, "request": 0}
-        self._limiters: list[SimulatedRateLimiter] = []
-        self._stop = Stop()
-        self._warnings: list[str] = []
 
-    def run(self) -> PlayedRun:
-        """Run the tap to its end."""
-        started_at, now = self._world.seconds, self._now()
-        self._target.begin()
-        ended = self._end()
-        self._network.is_over = True
-        return PlayedRun(
-            planned=self._planned,
-            given=self._given,
-            started_at=started_at,
-            now=instant_of(now),
-            network=self._network,
-            arrived=self._target.arrived,
-            states=self._target.states,
-            last_kind=self._target.last_kind,
-            ended=ended,
-            ended_at=self._world.seconds,
-            waited_seconds=sum(limiter.waited_seconds for limiter in self._limiters),
-            warnings=self._warnings,
-        )
+class _Judged:
+    """The judges of one organization."""
 
-    def _end(self) -> BaseException | None:
-        """The error that ends the run early, None if it is complete."""
-        try:
-            tap = self._tap()
-            with self._heard(tap.streams[STREAM].logger):
-                tap.sync_all()
-            self._stop.check()
-        except (AuditEventsError, KilledError) as error:
-            return error
-        return None
+    def __init__(self, world: World, organization_id: str) -> None:
+        organization = world.organizations[organization_id]
+        self.judge = Judge(world.history, organization)
+        self._is_joint = world.history.is_joint
+        self._id = organization_id
+        self._ids = {each.event["id"] for each in organization.happenings}
+        self._coverage = CoverageJudge(map(Expected, organization.happenings))
 
-    @contextmanager
-    def _heard(self, logger: Logger) -> Iterator[None]:
-        """Keep the warnings, even while logging is disabled."""
-        real = logger.warning
-
-        def warning(text: str, *values: object) -> None:
-            self._warnings.append(text % values)
-            real(text, *values)
-
-        with patch.object(logger, "warning", warning):
-            yield
-
-    def _tap(self) -> TapAuditEvents:
-        service = self._world.service
-        return TapAuditEvents(
-            config={
-                "base_url": "https://simulated.example",
-                "organization_id": service.organization_id,
-                "access_token": service.access_token,
-                **self._planned.settings,
-            },
-            state=json.loads(json.dumps(self._given.value)),
-            message_writer=Writer(self._pipe, lambda: self._world.seconds, self._meet),
-            runtime=self._runtime(),
-        )
-
-    def _runtime(self) -> Runtime:
-        return Runtime(
-            stop=self._stop,
-            now=self._now,
-            shuffle=self._world.random.shuffle,
-            new_session=lambda _: new_session(self._network),
-            new_rate_limiter=self._new_rate_limiter,
-            new_workers=self._new_workers,
-        )
-
-    def _now(self) -> datetime:
-        return self._world.now + timedelta(seconds=self._planned.skew)
-
-    def _new_rate_limiter(self, run: RunRequests) -> RateLimiter:
-        self._limiters.append(SimulatedRateLimiter(run, self._world))
-        return self._limiters[-1]
-
-    def _new_workers(self, requests: RequestPlan, fetch: Fetch, stop: Stop, count: int) -> Workers:
-        kind = ThreadedWorkers if self._world.history.uses_threads else InlineWorkers
-        return kind(requests, fetch, stop, count, self._world)
-
-    def _meet(self, what: str) -> None:
-        """Count a message or a request; the run may end at it."""
-        self._met[what] += 1
-        planned = self._planned
-        counted = "request" if planned.at_request else "message"
-        if what != counted or self._met[what] != planned.end_at:
+    def judge_run(self, run: EndedRun, back: int) -> None:
+        acknowledged = self.judge.acknowledged
+        given = acknowledged[-1 - back] if acknowledged else Acknowledged()
+        if self._id not in run.planned.organizations:
+            for value, _, _ in run.target.states:
+                same = as_single(part_of(value, self._id)) == given.value
+                assert same, f"the bookmark of {self._id} changed, which is not read"
             return
-        if planned.end == "killed":
-            self._pipe.die()
-            raise KilledError
-        if planned.end == "stopped":
-            self._stop.request(SIGTERM)
-        if planned.end == "pipe closed":
-            self._pipe.closed_by_reader = True
+        own = self._own(run, given)
+        strange = {record["id"] for record in own.arrived} - self._ids
+        assert not strange, f"events of another organization: {sorted(strange)}"
+        records = [
+            replace(each, arrived=self._count(run, each.arrived))
+            for each in run.target.coverage
+            if each.record["organization_id"] == self._id
+        ]
+        if self._is_joint:
+            self._coverage.judge_run(own, records, is_on=run.planned.has_coverage)
+        self.judge.judge_run(own)
+
+    def _own(self, run: EndedRun, given: Acknowledged) -> PlayedRun:
+        """The part of a run that belongs to this organization."""
+        planned, target, ended = run.planned, run.target, run.ended
+        if isinstance(ended, OrganizationsError):
+            ended = ended.errors.get(self._id)
+        traffic = run.network.traffic[self._id]
+        return PlayedRun(
+            planned=replace(planned, fault_share=1.0) if self._id in planned.troubles else planned,
+            given=given,
+            started_at=run.started_at,
+            now=self._now(run, traffic),
+            traffic=traffic,
+            arrived=[each for each in target.arrived if self._is_own(run, each)],
+            states=[
+                (as_single(part_of(value, self._id)), length, self._count(run, count))
+                for value, length, count in target.states
+            ],
+            last_kind=target.last_kind,
+            ended=ended,
+            ended_at=run.ended_at,
+            waited_seconds=run.waited_seconds,
+            warnings=[
+                each.removeprefix(f"{self._id}: ")
+                for each in run.warnings
+                if planned.is_single or each.startswith(self._id)
+            ],
+        )
+
+    def _now(self, run: EndedRun, traffic: Traffic) -> Instant:
+        """When the organization was opened, which is also the end of its range."""
+        if not self._is_joint or traffic.range_end is None:
+            return run.now
+        first_request = instant_of(START + timedelta(seconds=traffic.came_at))
+        assert whole_second(run.now) <= traffic.range_end <= first_request, (
+            f"the range ends at {traffic.range_end}"
+        )
+        return traffic.range_end
+
+    def _count(self, run: EndedRun, arrived: int) -> int:
+        """How many of the first records are of this organization."""
+        return sum(self._is_own(run, each) for each in run.target.arrived[:arrived])
+
+    def _is_own(self, run: EndedRun, record: dict[str, Any]) -> bool:
+        if run.planned.is_single:
+            assert "organization_id" not in record, "a record of one organization names it"
+            return True
+        return bool(record["organization_id"] == self._id)

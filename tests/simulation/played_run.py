@@ -15,7 +15,7 @@ from tests.simulation.histories import (
     Happening,
     PlannedRun,
 )
-from tests.simulation.network import Network
+from tests.simulation.network import Traffic
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,14 @@ class Expected:
 
 @dataclass
 class PlayedRun:
-    """What is known of a run after its end.
+    """What one organization's judge knows of a run after its end.
 
     Attributes:
         planned: how it was set up.
         given: the STATE it started from.
         started_at: seconds after the start of the history.
         now: the tap's own clock at that time.
+        traffic: the requests for the organization.
         arrived: the records that arrived.
         states: each STATE that arrived, its length, and how many records arrived before it.
         ended: what ended it early, None if it was complete.
@@ -108,7 +109,7 @@ class PlayedRun:
     given: Acknowledged
     started_at: float
     now: Instant
-    network: Network
+    traffic: Traffic
     arrived: list[dict[str, Any]]
     states: list[tuple[dict[str, Any], int, int]]
     last_kind: str

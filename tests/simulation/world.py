@@ -1,4 +1,4 @@
-"""The world around a simulated run: clock, service, pipe and target. Nothing waits for real."""
+"""The world around a simulated run: clock, services, pipe and target. Nothing waits for real."""
 
 import gzip
 import json
@@ -6,6 +6,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, BinaryIO, cast
@@ -14,6 +15,7 @@ from singer_sdk.singerlib import Message
 from upath import UPath
 
 from tap_audit_events.events.exact_json import JsonText
+from tap_audit_events.events.stream_names import COVERAGE_STREAM
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.messages import MessageWriter
 from tests.simulation.histories import (
@@ -29,30 +31,25 @@ class KilledError(BaseException):
     """The process was killed: nothing catches this error, and nothing written later arrives."""
 
 
-class World:
-    """The clock, and the service with the events that are visible by then.
+class Organization:
+    """The service of one organization, and its events that are not visible yet.
 
     Attributes:
         active: the kinds of faults that the service applies to the next request.
-        lock: held while the service is used.
     """
 
-    def __init__(self, history: History) -> None:
-        self.seconds = 0.0
-        self.random = history.rng
-        self.history = history
+    def __init__(self, world: "World", organization_id: str) -> None:
+        history = world.history
         self.active: set[str] = set()
-        self.lock = threading.RLock()
+        self.happenings = history.happenings[organization_id]
+        self._ahead = sorted(self.happenings, key=lambda each: each.visible_at)
         self.service = Service(
+            organization_id=organization_id,
+            access_token=history.tokens[organization_id],
             cursor_lifetime_requests=history.cursor_lifetime,
-            clock=lambda: self.seconds,
-            faults=self._faults(history),
+            clock=lambda: world.seconds,
+            faults=self._faults(history.displaced_places),
         )
-        self._ahead = sorted(history.happenings, key=lambda each: each.visible_at)
-
-    @property
-    def now(self) -> datetime:
-        return START + timedelta(seconds=self.seconds)
 
     @property
     def displaced_id(self) -> str | None:
@@ -60,27 +57,51 @@ class World:
         keys = self.service._pages._displaced.values()
         return next((key.partition("\0")[2] for key in keys), None)
 
-    def pass_time(self, seconds: float) -> None:
-        """Let time go by, and show the events that become visible meanwhile."""
-        with self.lock:
-            self.seconds += seconds
-            while self._ahead and self._ahead[0].visible_at <= self.seconds:
-                self.service.add([self._ahead.pop(0).event])
-
-    def reach(self, seconds: float) -> None:
-        """Let time go by until then; waits that begin at the same time pass together."""
-        with self.lock:
-            self.pass_time(max(0.0, seconds - self.seconds))
+    def show(self, seconds: float) -> None:
+        """Show the events that are visible by then."""
+        while self._ahead and self._ahead[0].visible_at <= seconds:
+            self.service.add([self._ahead.pop(0).event])
 
     def _is_active(self, kind: str, request: object) -> bool:
         del request
         return kind in self.active
 
-    def _faults(self, history: History) -> Iterator[Fault]:
+    def _faults(self, displaced_places: int | None) -> Iterator[Fault]:
         for kind in (*SERVICE_FAULTS, "ignore-cursor", "empty-cursor"):
             yield Fault(kind=cast("Any", kind), only=partial(self._is_active, kind))
-        if history.displaced_places is not None:
-            yield Fault(kind="displaced", places=history.displaced_places)
+        if displaced_places is not None:
+            yield Fault(kind="displaced", places=displaced_places)
+
+
+class World:
+    """The clock, and the organizations with the events that are visible by then.
+
+    Attributes:
+        lock: held while a service is used.
+    """
+
+    def __init__(self, history: History) -> None:
+        self.seconds = 0.0
+        self.random = history.rng
+        self.history = history
+        self.lock = threading.RLock()
+        self.organizations = {each: Organization(self, each) for each in history.happenings}
+
+    @property
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.seconds)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time go by, and show the events that become visible meanwhile."""
+        with self.lock:
+            self.seconds += seconds
+            for each in self.organizations.values():
+                each.show(self.seconds)
+
+    def reach(self, seconds: float) -> None:
+        """Let time go by until then; waits that begin at the same time pass together."""
+        with self.lock:
+            self.pass_time(max(0.0, seconds - self.seconds))
 
 
 class Pipe:
@@ -115,31 +136,52 @@ class Pipe:
             self._waiting = self._waiting[count:]
 
 
+@dataclass(frozen=True)
+class CoverageRecord:
+    """A coverage record that arrived.
+
+    Attributes:
+        record: the record.
+        arrived: how many records of events arrived before it.
+        states: how many STATEs arrived before it.
+    """
+
+    record: dict[str, Any]
+    arrived: int
+    states: int
+
+
 class Target:
-    """A loader that appends, and acknowledges states.
+    """A loader that appends to two tables, and acknowledges states.
 
     Args:
         commits_at_state: whether records are kept only with the STATE that follows them, and
             dropped if none comes; otherwise each is kept at once.
 
     Attributes:
-        records: the records that it keeps.
+        kept: the organization and the id of each record that it keeps.
         arrived: the records of the present run.
+        coverage: its coverage records.
         states: the STATE lines of the present run, each with its length and with how many records
             of the run arrived before it.
         last_kind: the type of the last line of the present run.
     """
 
     def __init__(self, *, commits_at_state: bool) -> None:
-        self.records: list[dict[str, Any]] = []
+        self.kept: list[tuple[str, str]] = []
         self._commits_at_state = commits_at_state
-        self.begin()
 
-    def begin(self) -> None:
-        """Start again, as in each run of a pipeline; uncommitted records are dropped."""
-        self._pending: list[dict[str, Any]] = []
+    def begin(self, only: str | None) -> None:
+        """Start again, as in each run of a pipeline; uncommitted records are dropped.
+
+        Args:
+            only: the organization, if the records do not name it.
+        """
+        self._only = only
+        self._pending: list[tuple[str, str]] = []
         self._line = b""
         self.arrived: list[dict[str, Any]] = []
+        self.coverage: list[CoverageRecord] = []
         self.states: list[tuple[dict[str, Any], int, int]] = []
         self.last_kind = ""
 
@@ -150,18 +192,23 @@ class Target:
 
     def _receive(self, message: dict[str, Any], length: int) -> None:
         self.last_kind = message["type"]
-        if message["type"] == "RECORD":
+        if message.get("stream") == COVERAGE_STREAM:
+            if message["type"] == "RECORD":
+                arrived, states = len(self.arrived), len(self.states)
+                self.coverage.append(CoverageRecord(message["record"], arrived, states))
+        elif message["type"] == "RECORD":
             self._keep(message["record"])
         elif message["type"] == "BATCH":
             self._load(message)
         elif message["type"] == "STATE":
-            self.records += self._pending
+            self.kept += self._pending
             self._pending = []
             self.states.append((message["value"], length, len(self.arrived)))
 
     def _keep(self, record: dict[str, Any]) -> None:
         self.arrived.append(record)
-        (self._pending if self._commits_at_state else self.records).append(record)
+        key = (self._only or record["organization_id"], record["id"])
+        (self._pending if self._commits_at_state else self.kept).append(key)
 
     def _load(self, message: dict[str, Any]) -> None:
         """Load the files of a BATCH message, and remove them."""
@@ -173,9 +220,8 @@ class Target:
             for line in lines:
                 self._keep(json.loads(line))
 
-    @property
-    def ids(self) -> Counter[str]:
-        return Counter(record["id"] for record in self.records)
+    def ids(self, organization_id: str) -> Counter[str]:
+        return Counter(name for each, name in self.kept if each == organization_id)
 
 
 class Writer(MessageWriter):

@@ -1,47 +1,7 @@
-"""The target of runs of several organizations, and the part of a STATE that belongs to one."""
+"""The part of a STATE that belongs to one organization."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
-
-from tap_audit_events.events.stream_names import COVERAGE_STREAM
-from tests.simulation.world import Target
-
-
-@dataclass(frozen=True)
-class CoverageRecord:
-    """A coverage record that arrived.
-
-    Attributes:
-        record: the record.
-        arrived: how many records of events arrived before it.
-        states: how many STATEs arrived before it.
-    """
-
-    record: dict[str, Any]
-    arrived: int
-    states: int
-
-
-class JointTarget(Target):
-    """A loader with two tables.
-
-    Attributes:
-        coverage: the coverage records of the present run.
-    """
-
-    def begin(self) -> None:
-        super().begin()
-        self.coverage: list[CoverageRecord] = []
-
-    def _receive(self, message: dict[str, Any], length: int) -> None:
-        if message.get("stream") != COVERAGE_STREAM:
-            super()._receive(message, length)
-            return
-        self.last_kind = message["type"]
-        if message["type"] == "RECORD":
-            found = CoverageRecord(message["record"], len(self.arrived), len(self.states))
-            self.coverage.append(found)
 
 
 def part_of(state: dict[str, Any], organization_id: str) -> dict[str, Any]:

@@ -1,0 +1,114 @@
+"""Mistakes that a plan of windows could make: each loses, repeats or disorders events.
+
+One more asks for more requests than the pages are worth.
+"""
+
+from tap_audit_events.events.instants import EARLIEST, Instant, later, next_whole_second, text_of
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.planning.plan import Plan
+from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
+from tests.simulation.mutations import Mutation, Patch, no_memory
+
+
+def windows_overlap(patch: Patch) -> None:
+    """Events after the end of a window are delivered with it, too early."""
+
+    def holds(self: Window, instant: Instant) -> bool:
+        return real(Window(self.start, self.end), instant)
+
+    real = Window.holds
+    patch.setattr(Window, "holds", holds)
+    no_memory(patch)
+
+
+def a_window_ends_a_second_early(patch: Patch) -> None:
+    """`endTime` of a window is a second before the next window starts."""
+
+    def end_time(self: Window) -> str:
+        if self.until is None:
+            return text_of(next_whole_second(self.end))
+        return text_of(
+            max(self.start or EARLIEST, later(next_whole_second(self.until), seconds=-1))
+        )
+
+    patch.setattr(Window, "end_time", property(end_time))
+
+
+def pages_are_taken_as_they_come(patch: Patch) -> None:
+    """A window that is read ahead is delivered before an earlier one, with its STATE."""
+
+    def next_page(self: Plan) -> ReadPage | None:
+        self._readers.sort(key=lambda each: not each.ready_pages)
+        return real(self)
+
+    real = Plan.next_page
+    patch.setattr(Plan, "next_page", next_page)
+
+
+def a_fault_ahead_is_passed_over(patch: Patch) -> None:
+    """A window that could not be read is left out."""
+
+    def fail(self: Plan, request: Request, error: Exception) -> None:
+        real(self, request, error)
+        if request.reader.error is not None:
+            request.reader.is_read, request.reader.error = True, None
+
+    real = Plan.fail
+    patch.setattr(Plan, "fail", fail)
+
+
+def a_cut_loses_the_rest(patch: Patch) -> None:
+    """The rest of a window that was cut is never requested."""
+
+    def cut(self: WindowReader, at: Instant) -> WindowReader:
+        rest = real(self, at)
+        rest.is_read = True
+        return rest
+
+    real = WindowReader.cut
+    patch.setattr(WindowReader, "cut", cut)
+
+
+def a_window_begun_again_is_lost(patch: Patch) -> None:
+    """A window that turns out too large is given up, and not requested again."""
+
+    def begin_again(self: WindowReader) -> WindowReader:
+        again = real(self)
+        again.is_read = True
+        return again
+
+    real = WindowReader.begin_again
+    patch.setattr(WindowReader, "begin_again", begin_again)
+
+
+def a_window_continues_from_its_newest_event(patch: Patch) -> None:
+    """An event out of order is lost if its window is given up."""
+
+    def begin_again(self: WindowReader) -> WindowReader:
+        start = self._progress.newest or self.window.start
+        rest = WindowReader(Window(start, self.window.end, self.window.until))
+        self.window = Window(self.window.start, self.window.end, start)
+        self.is_read = True
+        return rest
+
+    patch.setattr(WindowReader, "begin_again", begin_again)
+
+
+def windows_are_cut_without_a_budget(patch: Patch) -> None:
+    """A run needs many more requests than a sequential one."""
+    patch.setattr("tap_audit_events.extraction.planning.request_budget.SPARE_REQUESTS", 1000)
+
+
+IMPORTANT: list[Mutation] = [
+    a_window_ends_a_second_early,
+    pages_are_taken_as_they_come,
+    a_cut_loses_the_rest,
+]
+
+OTHERS: list[Mutation] = [
+    windows_overlap,
+    a_fault_ahead_is_passed_over,
+    a_window_begun_again_is_lost,
+    a_window_continues_from_its_newest_event,
+    windows_are_cut_without_a_budget,
+]
