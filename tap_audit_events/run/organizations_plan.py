@@ -27,14 +27,14 @@ Member: TypeAlias = Any
 """An `Organization`, or a search in one."""
 
 
-class MemberRequest(NamedTuple):
+class OrganizationRequest(NamedTuple):
     """A request for an organization."""
 
     member: Member
     request: Request
 
 
-class MemberPage(NamedTuple):
+class OrganizationPage(NamedTuple):
     """The next page of an organization; None if it has ended."""
 
     member: Member
@@ -77,7 +77,7 @@ class OrganizationsPlan:
         """Whether every page of every organization was taken."""
         return not (self._groups or self._unrequested or self._open or self._ended)
 
-    def next_request(self, most_in_flight: int) -> MemberRequest | None:
+    def next_request(self, most_in_flight: int) -> OrganizationRequest | None:
         """As `Plan.next_request`, for all organizations together."""
         in_flight = sum(member.plan.in_flight for member in self._open)
         ready = 0
@@ -94,13 +94,13 @@ class OrganizationsPlan:
 
     def _next_request(
         self, most_in_flight: int, free: int, may_send: Callable[[Member], bool]
-    ) -> MemberRequest | None:
+    ) -> OrganizationRequest | None:
         member = next(filter(may_send, self._unrequested), None)
         if member is not None:
             self._unrequested.remove(member)
             self._open.append(member)
             request = member.plan.next_request(1)
-            return request and MemberRequest(member, request)
+            return request and OrganizationRequest(member, request)
         has_room = sum(member.plan.bytes_held for member in self._open) < 1.5 * BYTES_HELD
         able = list(filter(may_send, self._open))
         workers = max(1, self._concurrency // max(1, len(able)))
@@ -112,14 +112,14 @@ class OrganizationsPlan:
             if has_room or has_none:
                 request = member.plan.next_request(most_in_flight, workers)
                 if request is not None:
-                    return MemberRequest(member, request)
+                    return OrganizationRequest(member, request)
         return None
 
-    def accept(self, request: MemberRequest, page: Page) -> None:
+    def accept(self, request: OrganizationRequest, page: Page) -> None:
         self.failures.page(request.member.group)
         request.member.plan.accept(request.request, page)
 
-    def fail(self, request: MemberRequest, error: Exception) -> None:
+    def fail(self, request: OrganizationRequest, error: Exception) -> None:
         request.member.plan.fail(request.request, error)
         if request.member.organization_id in self._failed:  # another of its windows has failed
             return
@@ -129,13 +129,13 @@ class OrganizationsPlan:
         if given_up is not None:
             self._give_up(given_up)
 
-    def next_page(self) -> MemberPage | None:
+    def next_page(self) -> OrganizationPage | None:
         """The next page or the end of any organization; None if there is neither yet."""
         self._open_more()
         for member in self._open:
             page = _next_page(member)
             if page is not None:
-                return MemberPage(member, page)
+                return OrganizationPage(member, page)
             if member.error is not None or member.plan.is_done:
                 self._open.remove(member)
                 self._ended.append(member)
@@ -164,13 +164,13 @@ class OrganizationsPlan:
             count = len(organization_ids)
             raise OrganizationsError(errors, count, not_started=self._not_started)
 
-    def _end(self, member: Member) -> MemberPage:
+    def _end(self, member: Member) -> OrganizationPage:
         """The end of an organization, whose error is kept."""
         if isinstance(member.error, AuditEventsError):
             member.error.without_frames()
         if member.error is not None:
             self._errors[member.organization_id] = member.error
-        return MemberPage(member, None)
+        return OrganizationPage(member, None)
 
     @property
     def _waiting(self) -> int:

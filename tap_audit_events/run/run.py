@@ -16,7 +16,7 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning.window_reader import ReadPage
 from tap_audit_events.run.new_events import NewEvents
 from tap_audit_events.run.organization import GivenState, Organization
-from tap_audit_events.run.organizations_plan import MemberRequest, OrganizationsPlan
+from tap_audit_events.run.organizations_plan import OrganizationRequest, OrganizationsPlan
 from tap_audit_events.run.runtime import MAX_THREADS, Runtime
 from tap_audit_events.run.tokens import token_groups
 from tap_audit_events.service.rate_limiter import RunRequests
@@ -115,6 +115,6 @@ class Run:
             return None
 
 
-def _fetch(request: MemberRequest) -> Page:
+def _fetch(request: OrganizationRequest) -> Page:
     organization: Organization = request.member
     return organization.client.fetch(request.request.window, request.request.cursor)

@@ -9,7 +9,7 @@ from logging import Logger
 from typing import Any, TypeVar
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.run.organizations_plan import MemberRequest, OrganizationsPlan
+from tap_audit_events.run.organizations_plan import OrganizationRequest, OrganizationsPlan
 from tap_audit_events.run.runtime import MAX_THREADS, Runtime
 from tap_audit_events.run.tokens import TokenGroup, token_groups
 from tap_audit_events.service.client import Client
@@ -33,7 +33,7 @@ def search_each(
         StoppedError: a signal asked the run to stop.
     """
 
-    def call(request: MemberRequest) -> tuple[_Found]:
+    def call(request: OrganizationRequest) -> tuple[_Found]:
         return (search(request.member.client),)
 
     wakeups = runtime.stop.wakeups
@@ -59,7 +59,7 @@ def search_each(
 
 
 class _SearchPlan(OrganizationsPlan):
-    def next_request(self, most_in_flight: int) -> MemberRequest | None:
+    def next_request(self, most_in_flight: int) -> OrganizationRequest | None:
         """As in a run, but whoever takes the results is not slow."""
         return super().next_request(most_in_flight + self._concurrency)
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.extraction.planning.plan import Plan
 from tap_audit_events.run.organizations_plan import (
-    MemberPage,
-    MemberRequest,
+    OrganizationPage,
+    OrganizationRequest,
     OrganizationsPlan,
 )
 from tap_audit_events.service.rate_limiter import RunRequests
@@ -71,7 +71,7 @@ def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> Organizati
     return OrganizationsPlan(cast("Any", groups), requests)
 
 
-def requests_of(plan: OrganizationsPlan) -> list[MemberRequest]:
+def requests_of(plan: OrganizationsPlan) -> list[OrganizationRequest]:
     """All requests that can be sent now."""
     found = []
     while (request := plan.next_request(ALL_PAY)) is not None:
@@ -79,7 +79,7 @@ def requests_of(plan: OrganizationsPlan) -> list[MemberRequest]:
     return found
 
 
-def pages_of(plan: OrganizationsPlan) -> list[MemberPage]:
+def pages_of(plan: OrganizationsPlan) -> list[OrganizationPage]:
     """All pages and ends that are ready now."""
     found = []
     while (page := plan.next_page()) is not None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tap_audit_events.run.organizations_plan import (
-    MemberRequest,
+    OrganizationRequest,
 )
 from tests.run.members import EVENT, Group, Member, a_plan, pages_of, requests_of
 
@@ -16,7 +16,7 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
     groups = [Group(name, [40], 8) for name in "abcdefghij"]
     plan = a_plan(*groups, concurrency=8, waiting=8)
     pages_of(plan)
-    first: dict[Member, MemberRequest] = {}
+    first: dict[Member, OrganizationRequest] = {}
     for group in groups:
         for _ in range(20):
             for request in requests_of(plan):
@@ -97,7 +97,7 @@ def test_requests_that_wait_leave_their_place_to_others(waiting: int) -> None:
     """For each request that waits for a retry or a rate limit, one more organization is opened."""
     plan = a_plan(Group("a", [1] * 20, 2), waiting=waiting)
     pages_of(plan)
-    sent: list[MemberRequest] = []
+    sent: list[OrganizationRequest] = []
     while batch := requests_of(plan):
         sent += batch
         pages_of(plan)

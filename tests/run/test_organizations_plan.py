@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.run.organizations_plan import (
     MAX_OPEN,
-    MemberRequest,
+    OrganizationRequest,
 )
 from tests.extraction.planning.scheduling import ALL_PAY
 from tests.run.members import (
@@ -145,7 +145,7 @@ def test_every_organization_is_read_within_the_bounds(seed: int) -> None:
         for name in "abc"[: rng.randint(0, 3)]
     ]
     plan = a_plan(*groups, concurrency=concurrency)
-    in_flight: list[MemberRequest] = []
+    in_flight: list[OrganizationRequest] = []
     ended: list[str] = []
     for _ in range(500):
         for group in groups:

@@ -9,7 +9,7 @@ import pytest
 
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.run.organizations_plan import (
-    MemberRequest,
+    OrganizationRequest,
     OrganizationsPlan,
 )
 from tap_audit_events.service.rate_limiter import RunRequests
@@ -61,7 +61,7 @@ def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, in
     group = PlayedGroup(pages, concurrency, seed)
     plan = OrganizationsPlan(cast("Any", [group]), RunRequests(concurrency))
     seconds, sent = 0.0, 0
-    in_flight: list[tuple[float, int, MemberRequest]] = []
+    in_flight: list[tuple[float, int, OrganizationRequest]] = []
     take_all(plan)
     while not plan.is_done:
         for request in requests_of(plan):

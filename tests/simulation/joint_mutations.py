@@ -12,7 +12,7 @@ from tap_audit_events.run import organization as organizations
 from tap_audit_events.run.failures import GivenUp
 from tap_audit_events.run.new_events import NewEvents
 from tap_audit_events.run.organization import Organization
-from tap_audit_events.run.organizations_plan import MemberPage, OrganizationsPlan
+from tap_audit_events.run.organizations_plan import OrganizationPage, OrganizationsPlan
 from tap_audit_events.run.run import Run
 from tap_audit_events.run.tokens import TokenGroup
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
@@ -66,8 +66,8 @@ def a_failure_is_not_told(patch: Patch) -> None:
 def a_failure_ends_all(patch: Patch) -> None:
     """After one organization fails, the others are not read to their end."""
 
-    def next_page(self: Any) -> MemberPage | None:
-        found: MemberPage | None = real(self)
+    def next_page(self: Any) -> OrganizationPage | None:
+        found: OrganizationPage | None = real(self)
         if found is not None and found.page is None and found.member.error is not None:
             error = service_error("AE-500")
             self._give_up(GivenUp(list(self._groups), error, "one has failed"))
