@@ -39,7 +39,7 @@ _MICROSECOND: Final = 1_000
 _JOINED_ROWS: Final = 8_000
 """Rows that are joined at once, for each megabyte of memory: many more may need more."""
 
-_MEGABYTES: Final = 80, 4096
+_MEGABYTES: Final = 32, 4096
 """The memory of the database: at first, and at most. A Parquet file may have pages of any size."""
 
 _CONFIG: Final[dict[str, Any]] = {
