@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.cli.loaded.batches import Range
-from tap_audit_events.cli.loaded.columns import check_organizations, find_columns
+from tap_audit_events.cli.loaded.columns import find_columns
 from tap_audit_events.cli.loaded.files import LoadedFiles
-from tap_audit_events.errors.exceptions import OutputError
-from tap_audit_events.events.instants import EARLIEST, LATEST, Instant
+from tap_audit_events.events.instants import EARLIEST, LATEST
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.cli.command import Command
@@ -274,33 +273,6 @@ def test_every_digit_of_a_text_is_compared(digit: int, service: Service, command
 )
 def test_the_precision_of_a_column_is_that_of_its_type(kind: str, unit: int) -> None:
     assert find_columns({"ID": "text", "occurredAt": kind}, "x").time.unit_nanoseconds == unit
-
-
-@pytest.mark.parametrize("kind", ["bigint", "UINTEGER", "HUGEINT", "double", "decimal(9, 0)"])
-def test_numbers_in_the_column_of_organizations_are_refused(kind: str) -> None:
-    """Numbers match no organization in the settings. A report does not check this."""
-    types = {"id": "text", "occurred_at": "text", "organization_id": kind}
-    columns = find_columns(types, "x")
-    with pytest.raises(OutputError, match=r"organization_id has .*, not text"):
-        check_organizations(columns, types, "x")
-
-
-@pytest.mark.parametrize("kind", ["uuid", "character varying(36)", "string", "interval"])
-def test_the_column_of_organizations_may_have_any_other_type(kind: str) -> None:
-    types = {"id": "text", "occurred_at": "text", "organization_id": kind}
-    columns = find_columns(types, "x")
-    check_organizations(columns, types, "x")
-
-    assert columns.organization == "organization_id"
-
-
-def test_times_around_a_range_of_whole_seconds_are_read_too() -> None:
-    """In a table that cuts times, an event just after the end has the time of the end."""
-    within = Range(Instant("2024-05-06T00:00:00"), Instant("2024-05-07T00:00:00"))
-
-    assert within.widened(1) == Range(
-        Instant("2024-05-05T23:59:59"), Instant("2024-05-07T00:00:01")
-    )
 
 
 def test_a_folder_is_as_precise_as_its_least_precise_file(tmp_path: Path) -> None:
