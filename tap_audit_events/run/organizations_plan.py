@@ -48,8 +48,8 @@ class OrganizationsPlan:
     order in which they were opened, each with as many requests as its plan has; once the pages that
     are held fill one and a half times the room of a plan, each gets one. A plan is told its part of
     the workers: if many organizations are open, it cuts no windows, because each costs a request.
-    An organization whose first page was dense may be large: it is continued last, with all requests
-    that the others leave.
+    An organization whose first page was dense may be large: it is continued last, as soon as the
+    others leave more than one request.
 
     At most `concurrency` requests are in flight. Those that wait, for their retry or because of the
     limits of their token, do not count, so that others are sent meanwhile; if there are no others,
@@ -107,6 +107,8 @@ class OrganizationsPlan:
         large = [each for each in able if workers == 1 and each.plan.seems_large]
         for member in [*(each for each in able if each not in large), *large]:
             if member in large:  # the others cannot use the requests that are free
+                if free == 1 and any(each.plan.in_flight for each in able):
+                    return None
                 workers = max(1, free // len(large))
             has_none = not (member.plan.in_flight or member.plan.ready_pages)
             if has_room or has_none:

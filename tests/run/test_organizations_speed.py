@@ -75,7 +75,7 @@ def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, in
         take_all(plan)
     for member in group.members:
         assert member.play.played.delivered == list(range(len(member.play.instants)))
-        assert member.requests <= 1.25 * member.pages + 4
+        assert member.requests <= 1.25 * member.pages + 6
     return seconds, sent
 
 
@@ -93,7 +93,7 @@ def test_many_organizations_of_a_few_pages_cost_no_windows(pages: int) -> None:
     assert seconds <= requests / 4 + pages
 
 
-@pytest.mark.parametrize(("concurrency", "times"), [(4, 3.1), (8, 4.7), (16, 8.5)])
+@pytest.mark.parametrize(("concurrency", "times"), [(4, 2.8), (8, 4), (16, 7)])
 def test_organizations_share_the_requests(concurrency: int, times: float) -> None:
     """Four organizations of the same size are read in parallel, each in windows."""
     runs = [played([30] * 4, concurrency, seed) for seed in range(4)]

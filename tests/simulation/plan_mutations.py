@@ -3,6 +3,8 @@
 One more asks for more requests than the pages are worth.
 """
 
+from typing import Any
+
 from tap_audit_events.events.instants import EARLIEST, Instant, later, next_whole_second, text_of
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.plan import Plan
@@ -72,31 +74,37 @@ def a_cut_loses_the_rest(patch: Patch) -> None:
 def a_window_begun_again_is_lost(patch: Patch) -> None:
     """A window that turns out too large is given up, and not requested again."""
 
-    def begin_again(self: WindowReader) -> WindowReader:
-        again = real(self)
-        again.is_read = True
+    def begun_again(self: Plan, reader: WindowReader, *more: Any, **options: Any) -> Any:
+        again = real(self, reader, *more, **options)
+        if again is not None and again is not reader:
+            again.is_read = True
+            return None
         return again
 
-    real = WindowReader.begin_again
-    patch.setattr(WindowReader, "begin_again", begin_again)
+    real = Plan._begun_again
+    patch.setattr(Plan, "_begun_again", begun_again)
 
 
 def a_window_continues_from_its_newest_event(patch: Patch) -> None:
     """An event out of order is lost if its window is given up."""
 
-    def begin_again(self: WindowReader) -> WindowReader:
-        start = self._progress.newest or self.window.start
-        rest = WindowReader(Window(start, self.window.end, self.window.until))
-        self.window = Window(self.window.start, self.window.end, start)
-        self.is_read = True
-        return rest
+    def begun_again(self: Plan, reader: WindowReader, *more: Any, **options: Any) -> Any:
+        window, newest = reader.window, reader.position
+        again = real(self, reader, *more, **options)
+        if again is not None and again is not reader and newest and newest < again.window.limit:
+            reader.window = Window(window.start, window.end, newest)
+            reader.is_read, reader._is_undecided = True, False
+            again.window = again._requested_window = again.window.starting_at(newest)
+            self._readers.insert(self._readers.index(again), reader)
+        return again
 
-    patch.setattr(WindowReader, "begin_again", begin_again)
+    real = Plan._begun_again
+    patch.setattr(Plan, "_begun_again", begun_again)
 
 
 def windows_are_cut_without_a_budget(patch: Patch) -> None:
     """A run needs many more requests than a sequential one."""
-    patch.setattr("tap_audit_events.extraction.planning.request_budget.SPARE_REQUESTS", 1000)
+    patch.setattr("tap_audit_events.extraction.planning.plan.SPARE_REQUESTS", 1000)
 
 
 IMPORTANT: list[Mutation] = [

@@ -8,13 +8,18 @@ from typing import Final
 _PAGES: Final = 16
 """The times of this many of the newest pages are used."""
 
+NEAR_SECONDS: Final = 0.015
+"""After a first response that took less, the second request is sent alone too: a run of a few pages
+from a near service should cost no request for windows."""
+
 
 class ConcurrencyEstimator:
     """Estimates how many requests in flight gain time.
 
     While one page is read or delivered, others can wait for their response: as many as fit into
     the time that a response takes. More requests would only compete for the processor, as with a
-    service that responds at once. The first request is sent alone.
+    service that responds at once. The first request is sent alone; if its response is quick, so is
+    the second. By then the window is not cut any more, so a near service is read sequentially.
     """
 
     def __init__(self) -> None:
@@ -41,6 +46,8 @@ class ConcurrencyEstimator:
     @property
     def most_in_flight(self) -> int:
         """Requests in flight that gain time, at least 1."""
+        if len(self._waits) == 1 and self._waits[0] < NEAR_SECONDS:
+            return 1
         page_seconds = max(_typical(self._parses), 1e-6) + _typical(self._deliveries)
         return 1 + round(_typical(self._waits) / page_seconds)
 

@@ -6,49 +6,45 @@ from itertools import takewhile
 from typing import Final
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
+from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.planning.request_budget import COST_OF_CUT, RequestBudget
+from tap_audit_events.extraction.planning.hourly_density import HourlyDensity
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
-from tap_audit_events.extraction.planning.window_sizes import WindowSizes
+
+SPARE_SHARE: Final = 0.25
+SPARE_REQUESTS: Final = 4
+"""The request budget: a quarter more requests than a sequential run needs, and four."""
+
+WORKERS_OF_A_SHORT_BUDGET: Final = 8
+"""While the budget cannot afford a window for each worker, windows are cut as if there were at most
+this many workers: smaller windows would soon use it up."""
 
 WINDOW_PAGES: Final = 8
 """Maximum number of pages of a cut window, so that the first window is soon read to its end."""
 
-SMALL_WINDOW_PAGES: Final = 2
-FEW_WORKERS: Final = 4
-MEDIUM_WINDOW_PAGES: Final = 5
-MANY_WORKERS: Final = 10
-"""While the budget cannot afford a window for each worker, a window is cut to at least
-`SMALL_WINDOW_PAGES`, or to the pages that are left divided by `FEW_WORKERS` if that is less; and to
-at least `MEDIUM_WINDOW_PAGES`, or to the pages that are left divided by `MANY_WORKERS` if that is
-less. Smaller windows would use up the budget, and the rest would be read by one cursor."""
-
 LAST_SHARE: Final = 0.8
-"""A window is cut to at most this share of one worker's part of the remaining pages, but never to
-less than one page."""
+"""A window is cut to at most this share of one worker's part of the remaining pages."""
 
-FEW_PAGES: Final = 2
+FILL: Final = 0.9
+"""A window is cut a little short, so that it rarely needs one more page."""
+
 TOO_LARGE: Final = 2
-"""A window in progress is given up only if more than a few pages are left, and more than
-`TOO_LARGE` times as many as expected."""
+"""A window is given up if more than twice as many pages follow its first one as planned."""
+
+COST_OF_GIVING_UP: Final = 3
+"""The first page is requested again, and two windows may each waste a request."""
 
 PAGES_FOR_WORKERS: Final = 12
 """If more pages than this seem to follow the first one, other organizations are read first."""
-
-MANY_PAGES: Final = 24
-"""Far more pages than it takes to earn back two requests: the forecast may be wrong."""
-
-_COST_OF_REST: Final = 1 + COST_OF_CUT
-"""What it costs to give up a window after its first page. While other requests are in flight, the
-whole rest of the range is requested only if the budget can afford that: it may hold far more pages
-than expected, for example if there are more events each day."""
 
 PAGES_HELD: Final = 800
 """Maximum number of pages that are requested and not yet taken."""
 
 BYTES_HELD: Final = 60 * 1024 * 1024
-"""Maximum number of bytes of these pages."""
+BYTES_HELD_PER_REQUEST: Final = 4 * 1024 * 1024
+"""Maximum number of bytes of these pages: the second for each request that may be in flight, at
+least the first."""
 
 
 class Plan:
@@ -67,13 +63,16 @@ class Plan:
     def __init__(self, window: Window, *, page_size: int, concurrency: int = 1) -> None:
         self.windows = self.in_flight = 0
         self.restarted: list[Window] = []
-        self._concurrency = self._workers = concurrency
+        self._page_size = page_size
+        self._concurrency = concurrency
         self._readers = [WindowReader(window)]
-        self._sizes = WindowSizes(page_size)
-        self._budget = RequestBudget(page_size)
+        self._density = HourlyDensity()
+        self._oldest = EARLIEST
         self._newest_bytes = 1
-        self._is_sequential = False
+        self._requests = 0
+        self._useful_pages = 0.0
         self._empty_windows = 0
+        self._is_sequential = False
 
     @property
     def is_done(self) -> bool:
@@ -93,8 +92,8 @@ class Plan:
     @property
     def bytes_held(self) -> int:
         """Bytes of the pages that are not taken yet, and, as an estimate, of those in flight."""
-        ready = sum(each.ready_bytes for each in self._readers)
-        return max(1, self.in_flight * self._newest_bytes + ready)
+        held = sum(each.bytes_held for each in self._readers)
+        return max(1, self.in_flight * self._newest_bytes + held)
 
     @property
     def seems_large(self) -> bool:
@@ -105,10 +104,10 @@ class Plan:
         first = self._readers[0] if self._readers else None
         return (
             first is not None
-            and self.windows == first.pages_read == 1
-            and not (first.is_read or first.is_in_flight)
-            and self._sizes.can_cut(first)
-            and self._sizes.pages_left(first) > PAGES_FOR_WORKERS
+            and self.windows == 1
+            and first.can_begin_again
+            and self._pages_left(first) > PAGES_FOR_WORKERS
+            and self._cut_at(first, WINDOW_PAGES) is not None
         )
 
     def next_request(self, most_in_flight: int, workers: int | None = None) -> Request | None:
@@ -118,16 +117,14 @@ class Plan:
 
         Args:
             most_in_flight: how many requests in flight gain time; if only one, no window is cut.
-                The caller sends no more. If it is at most `concurrency`, pages arrive faster than
-                they are taken, so the caller counts ready pages too, except the one taken next.
+                The caller sends no more.
             workers: how many requests in flight to plan for, all by default. The others go to other
-                organizations, but the plan may get them too.
+                organizations, but the plan may get them too. For one, no window is given up.
         """
-        self._workers = workers or self._concurrency
         most = 1 if self._is_sequential else self._concurrency
-        if self.in_flight >= most:
-            return None
-        reader = self._next_reader(is_parallel=min(most, most_in_flight) > 1)
+        reader = self._next_reader() if self.in_flight < most else None
+        if reader is not None and self.windows and min(most, most_in_flight) > 1:
+            reader = self._prepared(reader, workers or self._concurrency)
         if reader is None:
             return None
         self.windows += not reader.is_requested
@@ -137,9 +134,8 @@ class Plan:
     def accept(self, request: Request, page: Page) -> None:
         reader = request.reader
         self.in_flight -= 1
-        self._sizes.learn(reader, page)
-        self._budget.count(reader, page)
         self._newest_bytes = page.size
+        self._learn(reader, page)
         reader.accept(page)
         if reader.is_read:
             self._empty_windows = 0 if reader.events_read else self._empty_windows + 1
@@ -176,104 +172,127 @@ class Plan:
 
     # Which window to request
 
-    def _next_reader(self, *, is_parallel: bool) -> WindowReader | None:
-        """The first window that is not in flight and may be requested now."""
-        pages_before = 0.0
-        for reader in self._unread():
-            if not reader.is_in_flight:
-                if not self._has_room(pages_before):
-                    return None
-                return self._prepared(reader, is_parallel=is_parallel)
-            pages_before += _planned_pages_left(reader)
-        return None
+    def _next_reader(self) -> WindowReader | None:
+        """The first window that is not in flight, None if there is no room for its next page."""
+        unread = self._unread()
+        reader = next((each for each in unread if not each.is_in_flight), None)
+        is_needed_now = reader is unread[0] and not self.ready_pages if unread else False
+        return reader if is_needed_now or self._has_room() else None
 
     def _unread(self) -> list[WindowReader]:
         """The windows that are not read to their end, up to one that ends the run."""
         before_error = takewhile(lambda reader: reader.error is None, self._readers)
         return [reader for reader in before_error if not reader.is_read]
 
-    def _has_room(self, pages_before: float) -> bool:
-        """Whether there is room to hold a page until all pages before it are taken.
+    def _has_room(self) -> bool:
+        """Whether another page can be held until all pages before it are taken."""
+        pages = self.in_flight + sum(each.pages_held for each in self._readers)
+        most_bytes = max(BYTES_HELD, BYTES_HELD_PER_REQUEST * self._concurrency)
+        return pages < PAGES_HELD and self.bytes_held < most_bytes
 
-        Room is kept for the pages before it, which are needed first: at most half of all room, as
-        their number is an estimate.
-        """
-        if not (pages_before or self.ready_pages):
-            return True
-        held = self.in_flight + sum(each.ready_pages for each in self._readers)
-        mean_bytes = self.bytes_held / max(1, held)
-        room = min(PAGES_HELD, BYTES_HELD / mean_bytes)
-        return held + min(pages_before, room / 2) < room
-
-    def _prepared(self, reader: WindowReader, *, is_parallel: bool) -> WindowReader | None:
+    def _prepared(self, reader: WindowReader, workers: int) -> WindowReader | None:
         """The window as it should be requested: as it is, cut or begun again; None if it waits."""
-        if not self.windows or not is_parallel:  # the first request covers the whole range
-            return reader
-        if reader.is_requested:
-            if not self._is_too_large(reader):
-                return reader
-            given_up, reader = reader, reader.begin_again()
-            self._insert_after(given_up, reader)
-            self._budget.count_again(given_up.pages_read)
-        elif not self._can_afford(1):
-            return None if self.in_flight else reader
-        self._cut(reader)
         is_rest = reader is self._readers[-1]
-        if is_rest and self.in_flight and not self._can_afford(_COST_OF_REST):
-            return None
+        if reader.is_requested:
+            is_large = workers > 1 and reader.can_begin_again and self._is_too_large(reader)
+            return self._begun_again(reader, workers, is_rest=is_rest) if is_large else reader
+        if not self._can_afford(1):
+            return None if self.in_flight else reader
+        if not self._cut(reader, workers) and is_rest and self.in_flight:
+            # It may hold far more pages than expected: then it should be given up.
+            return reader if self._can_afford(COST_OF_GIVING_UP) else None
         return reader
 
-    def _cut(self, reader: WindowReader) -> None:
-        """Shorten a window to a few pages; the rest can be cut again.
-
-        After empty windows, a window is cut to more pages: the range ends now, but its last event
-        may be old.
-        """
-        expected = self._sizes.pages_left(reader)
-        open_windows = [each for each in self._unread() if each.is_requested]
-        pages_ahead = expected + sum(map(_planned_pages_left, open_windows))
-        least = 1.0
-        if not self.in_flight and not self._can_afford(1):
-            least = WINDOW_PAGES  # a smaller one would only earn back what giving up the rest costs
-        elif not self._can_afford(self._workers):
-            small = min(SMALL_WINDOW_PAGES, pages_ahead / FEW_WORKERS)
-            least = max(least, small, min(MEDIUM_WINDOW_PAGES, pages_ahead / MANY_WORKERS))
-        share = LAST_SHARE * pages_ahead / self._workers
-        pages = min(WINDOW_PAGES, max(least, share)) * 2**self._empty_windows
-        is_small = expected <= 1.5 * pages + 0.5  # little would be left
-        at = None if is_small else self._sizes.cut(reader, pages)
-        if not self._empty_windows:  # else a guess: the window may soon be given up
-            reader.planned_pages = pages
-        if at is not None:
-            self._insert_after(reader, reader.cut(at))
-
     def _is_too_large(self, reader: WindowReader) -> bool:
-        """Whether a window in progress should be given up, to read all of it again in parts.
+        return self._pages_left(reader) > TOO_LARGE * max(1.0, reader.planned_pages - 1)
 
-        If the budget is used up, the whole rest is requested as one window. If its first page shows
-        that many pages follow, the budget may be exceeded by up to two requests: otherwise, one
-        cursor would read all of them.
+    def _begun_again(
+        self, reader: WindowReader, workers: int, *, is_rest: bool
+    ) -> WindowReader | None:
+        """The first part of a window that is given up; the window itself if it is continued.
+
+        All of it is requested again, since an event out of order may follow anywhere. Without
+        budget, a large window waits while the others earn some; the last one, which would be read
+        by a single cursor, is given up beyond the budget.
         """
-        pages_left = self._sizes.pages_left(reader)
-        if self._workers == 1:  # the first page may have been a burst; nobody would read the parts
+        if not self._can_afford(COST_OF_GIVING_UP):
+            if self._pages_left(reader) <= WINDOW_PAGES:
+                return reader
+            if self.in_flight:
+                return None
+            if not (is_rest and self._can_afford(0)):
+                return reader
+        place = self._readers.index(reader)
+        self._useful_pages -= reader.pages_read
+        self._readers[place] = again = WindowReader(reader.window)
+        if self._cut(again, workers):
+            return again
+        self._useful_pages += reader.pages_read
+        self._readers[place] = reader
+        return reader
+
+    def _cut(self, reader: WindowReader, workers: int) -> bool:
+        """Shorten a window to a few pages, and return whether that was possible.
+
+        The rest can be cut again. After empty windows, a window has more pages: the range ends now,
+        but its last event may be old.
+        """
+        can_afford_all = self._can_afford(workers)
+        if not can_afford_all:
+            workers = min(workers, WORKERS_OF_A_SHORT_BUDGET)
+        expected = self._pages_left(reader)
+        least = 1.0 if can_afford_all else min(2.0, expected / 2)
+        if not self._can_afford(1):
+            least = WINDOW_PAGES  # a smaller one would only earn back what giving up has cost
+        share = LAST_SHARE * expected / workers
+        pages = min(WINDOW_PAGES, max(least, share)) * 2**self._empty_windows
+        reader.planned_pages = pages
+        at = self._cut_at(reader, pages)
+        if at is None:
             return False
-        is_rest = reader.pages_read == 1 and not self.in_flight and pages_left > MANY_PAGES
-        cost = 0 if is_rest else reader.pages_read + COST_OF_CUT
-        return (
-            pages_left > max(FEW_PAGES, TOO_LARGE * _planned_pages_left(reader))
-            and reader.can_begin_again
-            and self._sizes.can_cut(reader)
-            and self._can_afford(cost)
-        )
+        self._readers.insert(self._readers.index(reader) + 1, reader.cut(at))
+        return True
+
+    def _cut_at(self, reader: WindowReader, pages: float) -> Instant | None:
+        """The whole second by which so many pages are expected; None if little would be left."""
+        if self._pages_left(reader) <= 1.5 * pages + 0.5:
+            return None
+        start = self._position(reader)
+        at = self._density.instant_after(start, FILL * pages * self._page_size)
+        return at if start < at < reader.window.limit else None
+
+    # What is expected, and what the budget allows
+
+    def _learn(self, reader: WindowReader, page: Page) -> None:
+        """Learn from a page of a window, before the window's reader gets it."""
+        held = len(reader.window.held(page.sorted_instants))
+        self._requests += 1
+        most = self._page_size if page.next_cursor is None else len(page.instants)
+        self._useful_pages += held / most if most else 1.0
+        if page.instants and self._oldest == EARLIEST:
+            self._oldest = page.oldest
+        start = self._position(reader)
+        end = page.newest if page.instants else start
+        if page.next_cursor is None:
+            end = reader.window.limit
+        self._density.learn(start, end, page.sorted_instants)
+
+    def _position(self, reader: WindowReader) -> Instant:
+        """How far a window was read; nothing is expected before the oldest event."""
+        return max(reader.position or EARLIEST, self._oldest)
+
+    def _pages_left(self, reader: WindowReader) -> float:
+        """Pages to expect in the rest of a window, 0 as long as no event was seen."""
+        if self._oldest == EARLIEST:
+            return 0.0
+        start, end = self._position(reader), reader.window.limit
+        return self._density.events_between(start, end) / self._page_size
 
     def _can_afford(self, more: int) -> bool:
-        """Whether the budget allows that many more windows."""
-        return self._budget.can_afford(more, self._unread())
+        """Whether the budget allows that many more windows, if each open one wastes a request.
 
-    def _insert_after(self, reader: WindowReader, rest: WindowReader) -> None:
-        self._readers.insert(self._readers.index(reader) + 1, rest)
-
-
-def _planned_pages_left(reader: WindowReader) -> float:
-    """How many of its planned pages a window has left, at least one."""
-    return max(1.0, reader.planned_pages - reader.pages_read)
+        A window wastes up to one request, as its last page may be nearly empty. A sequential run
+        has a last page too.
+        """
+        beyond = self._requests - self._useful_pages + len(self._unread()) + more - 1
+        return beyond <= SPARE_SHARE * self._useful_pages + SPARE_REQUESTS

@@ -6,16 +6,13 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError
 from tap_audit_events.events.instants import NEVER, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.pagination import Paginator
-
-MAX_TAKEN_EVENTS: Final = 4000
-"""A window with more taken events is not given up: the watermark must recognize all repeats."""
 
 
 class Request(NamedTuple):
@@ -50,7 +47,6 @@ class WindowReader:
     Attributes:
         planned_pages: how many pages it should have, 1 if nothing is known.
         is_read: whether nothing is left to request.
-        has_more: whether it is known that more of its events follow.
         is_alone: whether it was restarted, to be read without other windows in parallel.
         error: why it was not read to its end; None if nothing went wrong.
     """
@@ -60,7 +56,7 @@ class WindowReader:
         self.planned_pages = 1.0
         self.is_in_flight = False
         self.is_read = False
-        self.has_more = self.is_alone = False
+        self.is_alone = self._is_undecided = False
         self.pages_read = self.events_read = 0
         self.error: Exception | None = None
         self._requested_window = window
@@ -72,19 +68,31 @@ class WindowReader:
         self._refusal: Exception | None = None
         self._newest_page_start: Instant | None = None
         self._ready: deque[ReadPage] = deque()
-        self._events_taken = 0
 
     @property
     def is_requested(self) -> bool:
         return self.is_in_flight or self.pages_read > 0
 
     @property
+    def can_begin_again(self) -> bool:
+        """Whether the window can be given up: only its first page with events was read.
+
+        That page cannot be taken until the next one is requested, so no event is delivered twice.
+        """
+        return self._is_undecided and not self.is_read
+
+    @property
     def ready_pages(self) -> int:
+        """Pages that can be taken."""
+        return 0 if self.can_begin_again else len(self._ready)
+
+    @property
+    def pages_held(self) -> int:
         """Pages that were read and not taken yet."""
         return len(self._ready)
 
     @property
-    def ready_bytes(self) -> int:
+    def bytes_held(self) -> int:
         return sum(read.page.size for read in self._ready)
 
     @property
@@ -92,24 +100,19 @@ class WindowReader:
         """How far it was read: its newest instant so far, or its start."""
         return self._progress.newest or self.window.start
 
-    @property
-    def can_begin_again(self) -> bool:
-        """Whether the window can be given up: the watermark recognizes its taken events."""
-        return self._events_taken <= MAX_TAKEN_EVENTS
-
     def take_page(self) -> ReadPage:
-        taken = self._ready.popleft()
-        self._events_taken += len(taken.page.ids)
-        return taken
+        return self._ready.popleft()
 
     def next_request(self) -> Request:
         self.is_in_flight = True
+        self._is_undecided = False
         return Request(self, self._requested_window, self._paginator.cursor)
 
     def accept(self, page: Page) -> None:
         """Add a page, unless a restart left a gap: the bookmark would pass the missing events."""
         self.is_in_flight = False
         self.pages_read += 1
+        self._is_undecided = not self.events_read and bool(page.ids)
         self.events_read += len(page.ids)
         # Other events may lie anywhere: the window must not be restarted at one of them.
         held = self.window.held(page.sorted_instants)
@@ -123,7 +126,6 @@ class WindowReader:
         if page.malformed is not None:
             self._end(page.malformed)
         self.is_read = self.is_read or self._paginator.is_finished
-        self.has_more = not self.is_read
         if self._refusal is not None and (held or self.is_read):
             refusal, self._refusal = self._refusal, None
             if not self._continues(held):
@@ -159,14 +161,6 @@ class WindowReader:
         if self._progress.in_order:
             self.error, self.is_read = None, False
             self._restart(at_page=True)
-
-    def begin_again(self) -> WindowReader:
-        """Give up the window, to request all of it again; the new window can be cut."""
-        again = WindowReader(self.window)
-        again.has_more = True
-        self.is_read = True
-        self._ready.clear()
-        return again
 
     def cut(self, at: Instant) -> WindowReader:
         """Shorten a window that was not requested yet; the rest becomes a window of its own."""

@@ -154,7 +154,7 @@ class Play:
 
     @property
     def _ready_pages(self) -> int:
-        return sum(reader.ready_pages for reader in self.plan._readers)
+        return sum(reader.pages_held for reader in self.plan._readers)
 
     def _receive(self) -> None:
         if not self._in_flight:
@@ -168,7 +168,7 @@ class Play:
             self.plan.fail(request, error)
             return
         self.plan.accept(request, page)
-        bytes_held = sum(reader.ready_bytes for reader in self.plan._readers)
+        bytes_held = sum(reader.bytes_held for reader in self.plan._readers)
         self.played.most_bytes = max(self.played.most_bytes, bytes_held)
 
     def _take(self, read: ReadPage) -> None:

@@ -37,6 +37,13 @@ def test_the_first_request_is_alone() -> None:
 def test_as_many_requests_gain_time_as_fit_into_a_response(wait_seconds: float, most: int) -> None:
     """One request is enough against a near service; many gain time against a far one."""
     assert learned(wait_seconds=wait_seconds).most_in_flight == most
+
+
+@pytest.mark.parametrize(("wait_seconds", "most"), [(0.002, 1), (0.0101, 1), (0.1001, 26)])
+def test_after_a_quick_first_response_the_second_request_is_alone(
+    wait_seconds: float, most: int
+) -> None:
+    """So a run of a few pages from a near service sends no request for windows."""
     assert learned(wait_seconds=wait_seconds, pages=1).most_in_flight == most
 
 

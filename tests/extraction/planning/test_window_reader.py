@@ -12,13 +12,12 @@ from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError,
 from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.planning import window_reader
 from tap_audit_events.extraction.planning.pagination import MAX_EMPTY_PAGES
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
-from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK
 from tests.extraction.planning.scheduling import instant
 
 END = 1000.0
+AN_ERROR = service_error("AE-EVENT")
 WHOLE = Window(None, instant(END))
 Event = tuple[str, Instant]
 
@@ -119,7 +118,6 @@ def test_a_window_is_read_by_cursor_to_its_end(moments: list[float], page_size: 
     assert cursors == [None, *map(str, range(1, len(pages)))]
     assert (reader.pages_read, reader.events_read) == (len(pages), len(moments))
     assert reader.error is None
-    assert not reader.has_more
 
 
 @pytest.mark.parametrize("kind", ["no page", "malformed event", "repeated cursor"])
@@ -147,11 +145,11 @@ def test_a_reader_knows_its_progress() -> None:
     reader.next_request()
     assert (reader.is_requested, reader.is_in_flight) == (True, True)
     reader.accept(a_page(at_times([4, 5]), size=70))
-    assert (reader.is_requested, reader.is_in_flight, reader.has_more) == (True, False, True)
-    assert (reader.position, reader.ready_pages) == (instant(5), 1)
+    assert (reader.is_requested, reader.is_in_flight) == (True, False)
+    assert (reader.position, reader.pages_held) == (instant(5), 1)
     reader.next_request()
     reader.accept(a_page([], None))
-    assert (reader.is_read, reader.has_more, reader.ready_pages) == (True, False, 2)
+    assert (reader.is_read, reader.ready_pages) == (True, 2)
     assert [reader.take_page().page.size for _ in range(2)] == [70, 0]
     assert reader.ready_pages == 0
 
@@ -212,27 +210,27 @@ def test_any_other_error_ends_the_window(code: str) -> None:
 # Windows that are cut or given up
 
 
-def started(*pages: Sequence[float], window: Window = WHOLE) -> WindowReader:
-    """A reader that has read pages with these times."""
-    reader = WindowReader(window)
-    for number, page in enumerate(pages):
-        reader.next_request()
-        reader.accept(a_page([(f"{number} {time}", instant(time)) for time in page], f"{number}"))
-    return reader
-
-
-def test_the_bytes_of_pages_count_until_they_are_taken() -> None:
-    """If the window is given up, the bytes of its pages do not count either."""
+def test_the_first_page_is_held_back_until_the_next_is_requested() -> None:
+    """Until then the window can be given up, and no event is delivered twice."""
     reader = WindowReader(WHOLE)
-    sizes = [reader.ready_bytes]
-    for number, size in enumerate((70, 500, 3)):
+    for number, times in enumerate(([], [1, 2], [3])):
         reader.next_request()
-        reader.accept(a_page([(f"{number}", instant(number))], f"{number}", size=size))
-        sizes.append(reader.ready_bytes)
-    reader.take_page()
-    sizes.append(reader.ready_bytes)
-    reader.begin_again()
-    assert [*sizes, reader.ready_bytes] == [0, 70, 570, 573, 503, 0]
+        reader.accept(a_page([(f"{time}", instant(time)) for time in times], f"{number}", size=7))
+        is_held_back = times == [1, 2]
+        assert reader.can_begin_again == is_held_back
+        assert reader.ready_pages == (0 if is_held_back else number + 1)
+        assert (reader.pages_held, reader.bytes_held) == (number + 1, 7 * (number + 1))
+        reader.next_request()
+        assert reader.ready_pages == number + 1
+
+
+def test_a_window_of_one_page_is_not_held_back() -> None:
+    """Neither a complete window nor one that ends with an error can be given up."""
+    for page in (a_page(at_times([1]), None), a_page(at_times([1]), malformed=AN_ERROR)):
+        reader = WindowReader(WHOLE)
+        reader.next_request()
+        reader.accept(page)
+        assert (reader.can_begin_again, reader.ready_pages) == (False, 1)
 
 
 @pytest.mark.parametrize("start", [None, instant(7)])
@@ -248,35 +246,6 @@ def test_a_cut_divides_a_window_without_a_gap(start: Instant | None) -> None:
     assert WindowReader(Window(start, WHOLE.end)).cut(instant(9)).window == Window(
         instant(9), WHOLE.end
     )
-
-
-def test_a_window_that_is_given_up_is_requested_again_from_its_start() -> None:
-    """All of it is requested again, so an event out of order is found; ready pages are dropped."""
-    window = Window(instant(1), WHOLE.end, until=instant(50))
-    reader = started([1, 2], [3, 4], [5, 9], window=window)
-    taken = reader.take_page()
-    again = reader.begin_again()
-    assert taken.window == again.window == window
-    assert (reader.is_read, reader.ready_pages) == (True, 0)
-    assert (again.is_read, again.has_more, again.pages_read) == (False, True, 0)
-    assert again.next_request() == Request(again, window, None)
-
-
-def test_a_window_is_not_given_up_if_too_much_of_it_was_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The watermark must recognize every event that is repeated."""
-    monkeypatch.setattr(window_reader, "MAX_TAKEN_EVENTS", 4)
-    reader = started([1, 2], [3, 4], [5])
-    assert reader.can_begin_again
-    for can_begin_again in (True, True, False):
-        reader.take_page()
-        assert reader.can_begin_again is can_begin_again
-
-
-def test_the_watermark_holds_all_delivered_events_of_a_window_that_is_given_up() -> None:
-    """The watermark holds so many ids even without a lookback."""
-    assert window_reader.MAX_TAKEN_EVENTS <= IDS_HELD_BEFORE_LOOKBACK
 
 
 @given(times, st.integers(1, 9), st.data())
@@ -297,8 +266,8 @@ def test_windows_always_tile_the_range(
             at = instant(data.draw(st.integers(0, 4 * int(END))) / 4)
             if (reader.window.start or at) < at < (reader.window.until or LATEST):
                 readers.insert(place + 1, reader.cut(at))
-        elif reader.is_requested and data.draw(st.integers(0, 3)) == 0:
-            readers[place : place + 1] = [reader.begin_again()]
+        elif reader.can_begin_again and data.draw(st.booleans()):
+            readers[place] = WindowReader(reader.window)
         else:
             reader.accept(service.respond(reader.next_request()))
         if reader.ready_pages and data.draw(st.booleans()):
