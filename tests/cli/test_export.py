@@ -16,7 +16,6 @@ from tests.cli.command import Command
 from tests.cli.exported import (
     EVERY_FORMAT,
     FIRST,
-    FORMATS,
     HOSTILE,
     expected,
     exported,
@@ -30,53 +29,6 @@ def contents(command: Command, to: str) -> list[dict[str, object]]:
     return list(map(without_nulls, exported(command.folder / to)))
 
 
-def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {
-        str(path): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_every_event_is_exported_unchanged(to: str, service: Service, command: Command) -> None:
-    service.add(HOSTILE)
-
-    done = command("export", "--to", to, TAP_AUDIT_EVENTS_PAGE_SIZE="2").raise_for_exit_code()
-
-    assert contents(command, to) == expected(HOSTILE)
-    assert done.stdout == b""
-    assert done.log.startswith(f"Exported to {to}: 6 events in ")
-    assert command.left_over == []
-
-
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_an_export_with_state_adds_only_new_events(
-    to: str, service: Service, command: Command
-) -> None:
-    """Late events are added too, and a run without new events changes no file."""
-    first, second = history(100), history(60, start=100)
-    service.add(first)
-    command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
-    service.add(second)
-    done = command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
-    assert done.log.startswith(f"Added to {to}: 60 events in ")
-    before = snapshot(command.folder)
-
-    done = command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
-
-    assert done.log.startswith(f"Nothing new for {to}: 0 events in ")
-    assert snapshot(command.folder) == before
-    late = [{**second[-1], "id": "late"}]
-    service.add(late)
-    command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
-    found = contents(command, to)
-    assert sorted(found, key=lambda each: str(each["id"])) == sorted(
-        expected(first + second + late), key=lambda each: str(each["id"])
-    )
-    assert command.left_over == []
-
-
 def test_the_state_file_may_be_in_the_folder(service: Service, command: Command) -> None:
     """An empty folder is accepted although it contains the lock of the state file."""
     (command.folder / "events").mkdir()
@@ -85,36 +37,6 @@ def test_the_state_file_may_be_in_the_folder(service: Service, command: Command)
         command("export", "--to", "events/", "--state", "events/s.json").raise_for_exit_code()
 
     assert contents(command, "events/") == expected(history(100))
-
-
-@pytest.mark.parametrize("to", [to for to in FORMATS if not to.endswith("/")])
-def test_an_export_without_state_replaces_the_output(
-    to: str, service: Service, command: Command
-) -> None:
-    service.add(history(100))
-    command("export", "--to", to).raise_for_exit_code()
-    service.add(history(60, start=100))
-
-    command("export", "--to", to).raise_for_exit_code()
-
-    assert contents(command, to) == expected(history(160))
-
-
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_an_export_without_events_creates_an_empty_output(to: str, command: Command) -> None:
-    command("export", "--to", to).raise_for_exit_code()
-
-    assert (command.folder / to).exists()
-    assert contents(command, to) == []
-
-
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_a_first_export_with_state_and_without_events_creates_nothing(
-    to: str, command: Command
-) -> None:
-    command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
-
-    assert list(command.folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)

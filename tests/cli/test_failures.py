@@ -1,56 +1,23 @@
 """An error during an export is one line, which says what the output contains."""
 
-import re
-import signal
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.export import Export
+from tap_audit_events.cli.terminal.reporter import Reporter
+from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.events.instants import EARLIEST
+from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service
+from tests.builders import TOO_DEEP
 from tests.cli.command import Command
-from tests.cli.exported import EVERY_FORMAT, expected, exported
-from tests.cli.failing import EVENTS, SMALL_PAGES, refused
-
-
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_an_error_in_the_middle_keeps_the_events_before_it_with_a_state(
-    to: str, service: Service, command: Command
-) -> None:
-    service.add(EVENTS)
-    service.add_faults([Fault.parse("status:code=403@5")])
-    arguments = ("export", "--to", to, "--state", "s.json")
-
-    done = command(*arguments, **SMALL_PAGES)
-
-    kept = exported(command.folder / to)
-    assert kept == expected(EVENTS[:40])
-    assert refused(done, "AE-403").endswith(
-        f"The 40 events before that are in {to} and in the state file: the next export continues"
-        " after them."
-    )
-    command(*arguments, **SMALL_PAGES).raise_for_exit_code()
-    assert exported(command.folder / to) == expected(EVENTS)
-    assert command.left_over == []
-
-
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_an_error_in_the_middle_changes_nothing_without_a_state(
-    to: str, service: Service, command: Command
-) -> None:
-    if not to.endswith("/"):
-        service.add(EVENTS[:50])
-        command("export", "--to", to).raise_for_exit_code()
-        service.add(EVENTS[50:])
-    else:
-        service.add(EVENTS)
-    before = exported(command.folder / to)
-    requests = len(service.requests)
-    service.add_faults([Fault.parse(f"status:code=403@{requests + 5}")])
-
-    done = command("export", "--to", to, **SMALL_PAGES)
-
-    assert refused(done, "AE-403").endswith(f" {to} is as it was before.")
-    assert exported(command.folder / to) == before
-    assert command.left_over == []
+from tests.cli.exported import FORMATS
+from tests.cli.failing import EVENTS, refused
+from tests.outputs.opened import new_output, page_of
 
 
 def test_an_error_of_the_first_request_adds_nothing(service: Service, command: Command) -> None:
@@ -62,44 +29,21 @@ def test_an_error_of_the_first_request_adds_nothing(service: Service, command: C
     assert list(command.folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_a_signal_keeps_the_events_before_it_with_a_state(
-    to: str, service: Service, command: Command
-) -> None:
-    service.add(EVENTS)
-    service.add_faults([Fault.parse("status:code=429,retry-after=60@5")])
-    arguments = ("export", "--to", to, "--state", "s.json")
+@pytest.mark.parametrize("to", FORMATS[:2])
+def test_nothing_is_added_if_an_event_cannot_be_written(to: str, tmp_path: Path) -> None:
+    """The state covers all events that were read, so it must not be stored with some of them."""
+    event = b'{"id":"1","occurredAt":"2024-05-06T07:08:09Z","x":%b}' % TOO_DEEP
+    last = EventPage([event], [EARLIEST], organization_id="o", shape=RecordShape(), state=dict)
 
-    with command.started(*arguments, **SMALL_PAGES) as run:
-        assert b"Retry 1 of 8" in run.stderr.readline()
-        run.send_signal(signal.SIGINT)
-        assert run.wait(60) == 128 + signal.SIGINT
-        log = run.stderr.read().decode()
+    def read(state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
+        yield page_of(EVENTS)
+        yield last
 
-    (count,) = map(int, re.findall(r"The (\d+) events", log))  # as many as the export had received
-    assert log == (
-        f"AE-STOPPED: Stopped by a signal, SIGINT. The {count} events before that are in"
-        f" {to} and in the state file: the next export continues after them.\n"
-    )
-    assert 0 < count <= 40
-    assert exported(command.folder / to) == expected(EVENTS[:count])
-    command(*arguments).raise_for_exit_code()
-    assert exported(command.folder / to) == expected(EVENTS)
+    output = new_output(tmp_path, to)
+    reporter = Reporter(EARLIEST, quiet=True)
 
+    with pytest.raises(ContractError, match="AE-NESTING") as raised:
+        Export(read, output, to, reporter, extends=True).run()
 
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_a_signal_changes_nothing_without_a_state(
-    to: str, service: Service, command: Command
-) -> None:
-    service.add(EVENTS)
-    service.add_faults([Fault.parse("status:code=429,retry-after=60@5")])
-
-    with command.started("export", "--to", to, **SMALL_PAGES) as run:
-        assert b"Retry 1 of 8" in run.stderr.readline()
-        run.send_signal(signal.SIGTERM)
-        assert run.wait(60) == 128 + signal.SIGTERM
-        assert run.stderr.read().decode() == (
-            f"AE-STOPPED: Stopped by a signal, SIGTERM. {to} is as it was before.\n"
-        )
-
-    assert list(command.folder.iterdir()) == []
+    assert raised.value.__notes__ == [f"{to} is as it was before."]
+    assert list(tmp_path.iterdir()) == []

@@ -1,35 +1,10 @@
 """An output has one export at a time."""
 
-import signal
-
 import pytest
 
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
-from tests.cli.exported import EVERY_FORMAT
 from tests.outputs.killing import OLD, found, ids
-
-
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_a_second_run_at_the_same_time_is_refused(
-    to: str, service: Service, command: Command
-) -> None:
-    """The first run waits for its second page; the second run changes nothing."""
-    arguments = ("export", "--to", to, "--state", "s.json", "--config", "c.json")
-    (command.folder / "c.json").write_text('{"page_size": 20}')
-    service.add(OLD)
-    service.add_faults([Fault.parse("status:code=429,retry-after=60@2")])
-    with command.started(*arguments) as first:
-        assert b"Retry 1 of 8" in first.stderr.readline()
-
-        done = command(*arguments)
-
-        assert done.exit_code == 1
-        assert done.error.startswith("AE-BUSY: Another run is writing to ")
-        first.send_signal(signal.SIGTERM)
-        assert first.wait(60) == 128 + signal.SIGTERM
-    command(*arguments).raise_for_exit_code()
-    assert found(command, to) == ids(OLD)
 
 
 @pytest.mark.parametrize("state", [[], ["--state", "other.json"]])
