@@ -14,7 +14,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from copy import copy
-from itertools import islice
 from operator import itemgetter
 from typing import Final
 
@@ -34,8 +33,8 @@ MAX_REMEMBERED_IDS: Final = 100_000
 none of the bookmark's own instant: the next run reads those events again in any case."""
 
 IDS_HELD_BEFORE_LOOKBACK: Final = 5_000
-"""At least this many ids of a run's own are held during it, even of events before the lookback:
-a service may repeat a page, and a window that is given up is requested again from its start."""
+"""At least this many ids are held during a run, even of events before the lookback, as a service
+may repeat a page."""
 
 MIN_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
@@ -196,8 +195,7 @@ class Watermark:
     def _trim(self) -> None:
         """Drop the oldest ids if more are held than necessary, but no id of the bookmark's instant.
 
-        Ids of the newest instant are kept too: `settle` may move the bookmark there. Dropping stops
-        before an id of this run's own if too few of its own ids would be left.
+        Ids of the newest instant are kept too: `settle` may move the bookmark there.
         """
         in_lookback = len(self._held) - self._position(self.lookback_start)
         most = max(IDS_HELD_BEFORE_LOOKBACK, min(in_lookback, self._max_remembered_ids))
@@ -206,9 +204,6 @@ class Watermark:
         first, end = self._position(bookmark), bisect_right(self._held, bookmark, key=_instant_of)
         until_newest = self._position(self._held[-1][0])
         dropped = [*self._held[: min(first, surplus)], *self._held[end:until_newest]][:surplus]
-        own_spare = max(0, len(self._ids) - IDS_HELD_BEFORE_LOOKBACK)
-        own = (i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str))
-        dropped = dropped[: next(islice(own, own_spare, None), None)]
         if dropped:
             del self._held[end : end + len(dropped) - first]  # none if all are before the bookmark
             del self._held[: min(first, len(dropped))]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, later, whole_second
 from tap_audit_events.extraction.id_groups import digest_of
-from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK, Watermark
+from tap_audit_events.extraction.watermark import Watermark
 from tests.extraction.watermarks import (
     Event,
     at,
@@ -17,20 +17,6 @@ from tests.extraction.watermarks import (
     pages_of_events,
     with_memory,
 )
-
-
-def test_a_late_event_is_delivered_once_even_if_the_memory_is_full() -> None:
-    """Its window may be requested again, although STATE has no room for its id."""
-    memory = IDS_HELD_BEFORE_LOOKBACK + 1000
-    earlier = with_memory(memory, lookback_seconds=10**4)
-    deliver(earlier, [(f"{n}", at(500 + n)) for n in range(memory)])
-    watermark = next_run(earlier, lookback=10**4, memory=memory)
-    late = ("late", at(500))
-    assert deliver(watermark, [late]) == ["late"]
-    assert deliver(watermark, [late, ("new", at(9000))]) == ["new"]
-    assert deliver(watermark, [late]) == []
-    assert len(digests_in(watermark)) <= memory
-
 
 # Within one run
 
