@@ -44,12 +44,12 @@ class OrganizationPage(NamedTuple):
 class OrganizationsPlan:
     """Reads several organizations, each by its own plan.
 
-    Organizations without a request yet are first: most have only one page. The others follow in the
-    order in which they were opened, each with as many requests as its plan has; once the pages that
-    are held fill one and a half times the room of a plan, each gets one. A plan is told its part of
-    the workers: if many organizations are open, it cuts no windows, because each costs a request.
-    An organization whose first page was dense may be large: it is continued last, as soon as the
-    others leave more than one request.
+    Organizations without a request yet come first: most have only one page. The others follow in
+    the order in which they were opened. Each plan is told its share of the workers: if many
+    organizations are open, it cuts no windows, because each costs a request. An organization whose
+    first page was dense may be large: it is continued last, as soon as the others leave more than
+    one request. If the pages of all organizations need too much memory, only those are requested
+    that have neither a page nor a request.
 
     At most `concurrency` requests are in flight. Those that wait, for their retry or because of the
     limits of their token, do not count, so that others are sent meanwhile; if there are no others,

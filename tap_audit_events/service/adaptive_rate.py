@@ -15,8 +15,8 @@ MAX_SPACING_SECONDS: Final = 5.0
 """A service that allows even fewer requests slows the run by its own ``Retry-After``."""
 
 MAX_FIRST_SPACING_SECONDS: Final = 0.2
-"""The widest spacing that the first refusal can lead to. A wider one would result from few
-successes and a long wait: other clients may have used up the quota, so the rate remains unknown."""
+"""If the first refusal would lead to a wider spacing, requests are not spaced: after few successes
+and a long wait, the rate is unknown, as other clients may have used up the quota."""
 
 STEADY_REQUESTS: Final = 60
 STEADY_SECONDS: Final = 20.0

@@ -30,8 +30,8 @@ class ReadPage(NamedTuple):
         window: the window it belongs to; other events of the page belong to other windows.
         in_order: whether the events of the window, up to this page, are in ascending order.
         completes_window: whether no more pages of the window follow.
-        restarted_at: the instant at which the window was restarted: older events were read before,
-            except for those out of order. None without a restart, or if no event was read before.
+        restarted_at: the instant from which the window was requested again after a refused cursor;
+            None if it was not, or was requested again from its start.
     """
 
     window: Window
