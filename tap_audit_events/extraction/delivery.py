@@ -10,7 +10,7 @@ from tap_audit_events.events.instants import EARLIEST, LATEST, NEVER, Instant, s
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.coverage import Coverage
-from tap_audit_events.extraction.planning.window_reader import ReadPage
+from tap_audit_events.extraction.planning.window_reader import WindowPage
 from tap_audit_events.extraction.watermark import Watermark
 
 MAX_EXPECTED: Final = 10_000
@@ -49,7 +49,7 @@ class Delivery:
         self._range_start = LATEST
         self._expected: dict[str, Instant] = {}
 
-    def choose(self, read: ReadPage) -> Sequence[int]:
+    def choose(self, read: WindowPage) -> Sequence[int]:
         """The positions of the events to deliver: those of the window that no run has delivered.
 
         `ContractError` if the window lacks one of its events that an earlier window showed.
@@ -61,7 +61,7 @@ class Delivery:
             self._check_expected(read)
         return self._to_deliver(read)
 
-    def commit(self, read: ReadPage, chosen: Sequence[int], written: int) -> None:
+    def commit(self, read: WindowPage, chosen: Sequence[int], written: int) -> None:
         """Count the first `written` of the chosen events as delivered.
 
         If the window has been out of order so far, older events may follow: the bookmark stays
@@ -77,7 +77,7 @@ class Delivery:
         if read.completes_window and written == len(chosen):
             self.watermark.settle(read.window.limit)
 
-    def _to_deliver(self, read: ReadPage) -> Sequence[int]:
+    def _to_deliver(self, read: WindowPage) -> Sequence[int]:
         page, window = read.page, read.window
         fresh = self.watermark.fresh(page.ids, page.instants)
         if read.restarted_at is not None:
@@ -103,7 +103,7 @@ class Delivery:
             return window.holds(instant) or instant == window.until
         return instant > self.watermark.dropped_until and instant >= self._range_start
 
-    def _note_expected(self, positions: Sequence[int], read: ReadPage) -> None:
+    def _note_expected(self, positions: Sequence[int], read: WindowPage) -> None:
         """Note the events that belong to later windows, which must show them again."""
         page, window = read.page, read.window
         if window.until is None:
@@ -113,7 +113,7 @@ class Delivery:
             if window.until < instant <= window.end and len(self._expected) < MAX_EXPECTED:
                 self._expected[page.ids[position]] = instant
 
-    def _check_expected(self, read: ReadPage) -> None:
+    def _check_expected(self, read: WindowPage) -> None:
         """Check that the window shows its noted events before the bookmark passes them."""
         page, window = read.page, read.window
         for event_id in page.ids:

@@ -10,7 +10,7 @@ from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.extraction.delivery import pick
-from tap_audit_events.extraction.planning.window_reader import ReadPage
+from tap_audit_events.extraction.planning.window_reader import WindowPage
 from tap_audit_events.run.organization import Organization
 
 
@@ -29,7 +29,7 @@ class NewEvents:
         instants: the time of each event.
     """
 
-    def __init__(self, organization: Organization, read: ReadPage | None) -> None:
+    def __init__(self, organization: Organization, read: WindowPage | None) -> None:
         self.organization = organization
         self.is_last = read is None
         self.texts: Sequence[JsonText] = ()

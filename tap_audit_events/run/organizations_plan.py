@@ -13,10 +13,10 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning.plan import BYTES_HELD
-from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
+from tap_audit_events.extraction.planning.window_reader import WindowPage, WindowRequest
 from tap_audit_events.run.failures import Failures, GivenUp
 from tap_audit_events.run.tokens import TokenGroup
-from tap_audit_events.service.rate_limiter import RunRequests
+from tap_audit_events.service.rate_limiter import RequestCounts
 
 MAX_OPEN: Final = 4
 """Maximum number of open organizations for each request that may be in flight. Organizations whose
@@ -31,14 +31,14 @@ class OrganizationRequest(NamedTuple):
     """A request for an organization."""
 
     member: Member
-    request: Request
+    request: WindowRequest
 
 
 class OrganizationPage(NamedTuple):
     """The next page of an organization; None if it has ended."""
 
     member: Member
-    page: ReadPage | None
+    page: WindowPage | None
 
 
 class OrganizationsPlan:
@@ -59,7 +59,7 @@ class OrganizationsPlan:
         failures: decides which organizations are given up.
     """
 
-    def __init__(self, groups: Collection[TokenGroup], requests: RunRequests) -> None:
+    def __init__(self, groups: Collection[TokenGroup], requests: RequestCounts) -> None:
         self.failures = Failures(groups)
         self._not_started: dict[str, tuple[str, str]] = {}
         self._errors: dict[str, Exception] = {}

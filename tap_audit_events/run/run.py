@@ -13,13 +13,13 @@ from logging import Logger
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.planning.window_reader import ReadPage
+from tap_audit_events.extraction.planning.window_reader import WindowPage
 from tap_audit_events.run.new_events import NewEvents
 from tap_audit_events.run.organization import GivenState, Organization
 from tap_audit_events.run.organizations_plan import OrganizationRequest, OrganizationsPlan
 from tap_audit_events.run.runtime import MAX_THREADS, Runtime
 from tap_audit_events.run.tokens import token_groups
-from tap_audit_events.service.rate_limiter import RunRequests
+from tap_audit_events.service.rate_limiter import RequestCounts
 
 
 class Run:
@@ -48,7 +48,7 @@ class Run:
         self.settings = settings
         self._runtime = runtime
         wakeups = runtime.stop.wakeups
-        self.requests = RunRequests(settings.concurrency, lambda: wakeups.put(None))
+        self.requests = RequestCounts(settings.concurrency, lambda: wakeups.put(None))
         self._transport = runtime.new_transport(settings.base_url)
         groups = token_groups(
             settings, self.requests, self._transport, runtime=runtime, logger=logger
@@ -103,7 +103,7 @@ class Run:
         """Raise `OrganizationsError` if some organizations were not read to their end."""
         self._plan.check_errors([each.organization_id for each in self.settings.each()])
 
-    def _new_events(self, organization: Organization, page: ReadPage | None) -> NewEvents | None:
+    def _new_events(self, organization: Organization, page: WindowPage | None) -> NewEvents | None:
         """The events of a page to write; None if a window lacks an event: see `Delivery.choose`."""
         organization.log_restarts()
         try:

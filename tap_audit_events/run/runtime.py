@@ -11,7 +11,7 @@ from typing import Any, Final
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, RequestPlan, Workers
 from tap_audit_events.service.connection import new_session
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.service.transport import Connections, NewSession, Transport
 
 MAX_THREADS: Final = 64
@@ -35,7 +35,7 @@ class Runtime:
     shuffle: Callable[[list[Any]], object] = random.shuffle
     new_session: NewSession = new_session
     connections: Connections | None = None
-    new_rate_limiter: Callable[[RunRequests], RateLimiter] = RateLimiter
+    new_rate_limiter: Callable[[RequestCounts], RateLimiter] = RateLimiter
     new_workers: Callable[[RequestPlan, Fetch, Stop, int], Workers] = Workers
 
     def new_transport(self, base_url: str) -> Transport:

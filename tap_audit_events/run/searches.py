@@ -13,7 +13,7 @@ from tap_audit_events.run.organizations_plan import OrganizationRequest, Organiz
 from tap_audit_events.run.runtime import MAX_THREADS, Runtime
 from tap_audit_events.run.tokens import TokenGroup, token_groups
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import RunRequests
+from tap_audit_events.service.rate_limiter import RequestCounts
 
 _Found = TypeVar("_Found")
 
@@ -37,7 +37,7 @@ def search_each(
         return (search(request.member.client),)
 
     wakeups = runtime.stop.wakeups
-    requests = RunRequests(settings.concurrency, lambda: wakeups.put(None))
+    requests = RequestCounts(settings.concurrency, lambda: wakeups.put(None))
     transport = runtime.new_transport(settings.base_url)
     groups = token_groups(settings, requests, transport, runtime=runtime, logger=logger)
     for group in groups:

@@ -12,7 +12,7 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.service.transport import Transport
 
 
@@ -56,7 +56,7 @@ class TokenGroup:
 
 def token_groups(
     settings: Settings,
-    requests: RunRequests,
+    requests: RequestCounts,
     transport: Transport,
     *,
     runtime: Runtime,

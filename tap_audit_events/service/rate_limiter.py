@@ -24,7 +24,7 @@ class Permit:
     succeeded: bool = False
 
 
-class RunRequests:
+class RequestCounts:
     """Counts the requests of a run, across all its rate limiters: in flight, and in total.
 
     Attributes:
@@ -59,7 +59,7 @@ class RateLimiter:
     It shares `run` with the limiters of other tokens.
     """
 
-    def __init__(self, run: RunRequests, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, run: RequestCounts, clock: Callable[[], float] = time.monotonic) -> None:
         self.run = run
         self.waiting = 0
         self._rate = AdaptiveRate(run.limit)

@@ -12,7 +12,7 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.planning.window_reader import ReadPage
+from tap_audit_events.extraction.planning.window_reader import WindowPage
 from tap_audit_events.extraction.watermark import Watermark
 from tests.extraction.watermarks import at, bookmark_of, read_bookmark
 
@@ -32,7 +32,7 @@ def delivered(
     in_order: bool = True,
     completes_window: bool = False,
 ) -> list[str]:
-    read = ReadPage(window, page, in_order, completes_window)
+    read = WindowPage(window, page, in_order, completes_window)
     chosen = delivery.choose(read)
     delivery.commit(read, chosen, len(chosen))
     return [page.ids[position] for position in chosen]
@@ -111,7 +111,7 @@ def test_a_complete_window_moves_the_bookmark_once_its_last_page_was_written() -
     window = Window(None, at(1000), until=at(500))
     delivered(delivery, a_page([("a", at(110))]), window)
     page = a_page([("c", at(300)), ("b", at(200))])
-    read = ReadPage(window, page, in_order=False, completes_window=True)
+    read = WindowPage(window, page, in_order=False, completes_window=True)
     delivery.commit(read, delivery.choose(read), 1)
     assert delivery.delivered == 2
     assert watermark.bookmark == at(110)
@@ -144,9 +144,9 @@ def test_disorder_and_empty_cursors_are_remembered() -> None:
     found = []
     for in_order, has_empty_cursor in [(True, False), (True, True), (True, False), (False, False)]:
         page = Page(has_empty_cursor=has_empty_cursor)
-        delivery.choose(ReadPage(EVERYTHING, page, in_order, completes_window=False))
+        delivery.choose(WindowPage(EVERYTHING, page, in_order, completes_window=False))
         found.append((delivery.was_in_order, delivery.had_empty_cursor))
-    delivery.choose(ReadPage(EVERYTHING, Page(), in_order=True, completes_window=False))
+    delivery.choose(WindowPage(EVERYTHING, Page(), in_order=True, completes_window=False))
     found.append((delivery.was_in_order, delivery.had_empty_cursor))
     assert found == [(True, False), (True, True), (True, True), (False, True), (False, True)]
 

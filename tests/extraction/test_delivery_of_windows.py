@@ -6,7 +6,7 @@ from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.planning.window_reader import ReadPage
+from tap_audit_events.extraction.planning.window_reader import WindowPage
 from tap_audit_events.extraction.watermark import Watermark
 from tests.extraction.test_delivery import EVERYTHING, a_page, delivered
 from tests.extraction.watermarks import at
@@ -107,7 +107,7 @@ def test_an_event_that_its_window_does_not_show_is_an_error(
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
     second = a_page([(f"{time}", at(time)) for time in times])
     window = Window(at(34), at(500))
-    read = ReadPage(window, second, True, completes_window)
+    read = WindowPage(window, second, True, completes_window)
     with pytest.raises(ContractError, match=r"AE-WINDOW.*1 in all, for example 'b'") as raised:
         delivery.choose(read)
     assert raised.value.window == str(window)
@@ -118,7 +118,7 @@ def test_an_event_of_the_last_instant_of_the_range_must_be_shown_in_its_window()
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(40))])
     delivered(delivery, first, Window(None, at(40), until=at(34)))
-    rest = ReadPage(Window(at(34), at(40)), a_page([]), in_order=True, completes_window=True)
+    rest = WindowPage(Window(at(34), at(40)), a_page([]), in_order=True, completes_window=True)
     with pytest.raises(ContractError, match="AE-WINDOW"):
         delivery.choose(rest)
 
@@ -130,7 +130,7 @@ def test_an_event_that_only_the_window_before_showed_is_delivered_by_the_next_ru
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
     window, rest = Window(at(34), at(500)), a_page([("c", at(37))])
     with pytest.raises(ContractError, match="AE-WINDOW"):
-        delivery.choose(ReadPage(window, rest, in_order=True, completes_window=True))
+        delivery.choose(WindowPage(window, rest, in_order=True, completes_window=True))
     again = Delivery(delivery.watermark.snapshot())
     page = a_page([("a", at(33)), ("b", at(36)), ("c", at(37))])
     assert delivered(again, page, Window(at(33), at(500))) == ["b", "c"]
@@ -164,7 +164,7 @@ def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
     """The events not written may be older than those before them, so the bookmark stays."""
     delivery = Delivery(Watermark())
     page = a_page([("a", at(35)), ("b", at(33))])
-    read = ReadPage(EVERYTHING, page, in_order=False, completes_window=True)
+    read = WindowPage(EVERYTHING, page, in_order=False, completes_window=True)
     delivery.commit(read, delivery.choose(read), 1)
     assert delivery.delivered == 1
     assert delivery.watermark.bookmark == EARLIEST
@@ -209,6 +209,6 @@ def test_a_restarted_window_repeats_no_event_whose_id_was_dropped(
     delivery = Delivery(Watermark())
     delivery.watermark.dropped_until = at(25)
     page = a_page([("older", at(20)), ("last dropped", at(25)), ("newer", at(30))])
-    chosen = delivery.choose(ReadPage(EVERYTHING, page, True, False, restarted_at))
+    chosen = delivery.choose(WindowPage(EVERYTHING, page, True, False, restarted_at))
     assert [page.ids[position] for position in chosen] == expected
     assert delivery.repeats == 3 - len(expected)

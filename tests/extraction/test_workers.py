@@ -14,7 +14,7 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import workers as workers_module
 from tap_audit_events.extraction.planning.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.planning.plan import Plan
-from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
+from tap_audit_events.extraction.planning.window_reader import WindowPage, WindowRequest
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Workers
 from tests.extraction.planning.fake_service import (
@@ -57,7 +57,7 @@ def workers_for(
     return workers
 
 
-def ids_of(pages: Iterator[ReadPage]) -> list[int]:
+def ids_of(pages: Iterator[WindowPage]) -> list[int]:
     return [
         int(event_id)
         for read in pages
@@ -70,7 +70,7 @@ def distinct(ids: list[int]) -> list[int]:
     return list(dict.fromkeys(ids))
 
 
-def pages_of(workers: Workers) -> Generator[ReadPage, None, None]:
+def pages_of(workers: Workers) -> Generator[WindowPage, None, None]:
     """The pages; it fails if none arrives for long."""
     waits = 0
     with closing(workers.pages()) as pages:
@@ -160,7 +160,7 @@ def test_the_pages_can_be_closed_by_a_thread_that_uses_the_plan() -> None:
             return super().respond(window, cursor)
 
     class Collecting(Plan):
-        def accept(self, request: Request, page: Page) -> None:
+        def accept(self, request: WindowRequest, page: Page) -> None:
             super().accept(request, page)
             if taken.is_set():
                 pages.close()

@@ -12,7 +12,7 @@ from tap_audit_events.errors.exceptions import RefusedError, StoppedError, servi
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.plan import Plan
-from tap_audit_events.extraction.planning.window_reader import ReadPage
+from tap_audit_events.extraction.planning.window_reader import WindowPage
 from tap_audit_events.extraction.shutdown import Stop
 from tests.extraction.planning.fake_service import (
     WAIT_SECONDS,
@@ -43,7 +43,7 @@ def test_an_error_is_raised_after_the_pages_before_it() -> None:
     assert ended(service.threads)
 
 
-def iter_ids(pages: Iterator[ReadPage], event: threading.Event) -> Iterator[int]:
+def iter_ids(pages: Iterator[WindowPage], event: threading.Event) -> Iterator[int]:
     """The ids of the pages; the event must happen before they are used."""
     for read in pages:
         assert event.wait(WAIT_SECONDS)

@@ -14,7 +14,7 @@ from urllib3.connection import HTTPConnection
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.service.transport import Transport
 from tests.builders import a_response
 
@@ -92,7 +92,7 @@ class _RateLimiter(RateLimiter):
     """Records how long it would hold requests back, without waiting."""
 
     def __init__(self, waits: list[float]) -> None:
-        super().__init__(RunRequests(1), lambda: sum(waits))
+        super().__init__(RequestCounts(1), lambda: sum(waits))
         self._waits = waits
 
     def _wait(self, seconds: float) -> None:

@@ -11,7 +11,7 @@ from tap_audit_events.run.organizations_plan import (
     OrganizationRequest,
     OrganizationsPlan,
 )
-from tap_audit_events.service.rate_limiter import RunRequests
+from tap_audit_events.service.rate_limiter import RequestCounts
 from tests.extraction.planning.scheduling import ALL_PAY, EVER
 
 EVENT = b'{"id":"%d","occurredAt":"2026-01-01T00:%02d:%02dZ"}'
@@ -66,7 +66,7 @@ class Group:
 
 
 def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> OrganizationsPlan:
-    requests = RunRequests(concurrency)
+    requests = RequestCounts(concurrency)
     requests.waiting = waiting
     return OrganizationsPlan(cast("Any", groups), requests)
 

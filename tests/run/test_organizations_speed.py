@@ -12,7 +12,7 @@ from tap_audit_events.run.organizations_plan import (
     OrganizationRequest,
     OrganizationsPlan,
 )
-from tap_audit_events.service.rate_limiter import RunRequests
+from tap_audit_events.service.rate_limiter import RequestCounts
 from tests.extraction.planning.scheduling import Play, pages_needed
 from tests.extraction.planning.shapes import drawn, office_hours
 from tests.run.members import requests_of
@@ -59,7 +59,7 @@ class PlayedGroup:
 def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, int]:
     """The seconds and the requests of a run that delivers every event of each organization."""
     group = PlayedGroup(pages, concurrency, seed)
-    plan = OrganizationsPlan(cast("Any", [group]), RunRequests(concurrency))
+    plan = OrganizationsPlan(cast("Any", [group]), RequestCounts(concurrency))
     seconds, sent = 0.0, 0
     in_flight: list[tuple[float, int, OrganizationRequest]] = []
     take_all(plan)
@@ -114,7 +114,7 @@ def test_a_large_organization_among_small_ones_is_read_in_parallel(position: int
 def test_organizations_that_are_held_need_no_workers() -> None:
     """The only one that can be requested gets all of them, for windows."""
     limited, other = PlayedGroup([8] * 7, 8, seed=0), PlayedGroup([8], 8, seed=1)
-    plan = OrganizationsPlan(cast("Any", [limited, other]), RunRequests(8))
+    plan = OrganizationsPlan(cast("Any", [limited, other]), RequestCounts(8))
     take_all(plan)
     for request in requests_of(plan):
         _, page = request.member.play._respond(request.request)

@@ -9,7 +9,7 @@ from tap_audit_events.config.settings import read_settings
 from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.run.tokens import organization_logger, token_groups
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
-from tap_audit_events.service.rate_limiter import RunRequests
+from tap_audit_events.service.rate_limiter import RequestCounts
 from tests.config.test_settings import GOOD
 from tests.service.scripted import LoggedLines
 from tests.shared_server import an_id
@@ -22,7 +22,7 @@ def sent(authenticator: AccessTokenAuthenticator) -> PreparedRequest:
 
 def test_organizations_are_held_only_if_there_are_other_tokens() -> None:
     """With one token, nothing else can be requested while the service limits its requests."""
-    requests = RunRequests(1)
+    requests = RequestCounts(1)
     transport = Runtime().new_transport(GOOD["base_url"])
     groups = []
     for tokens in ("a", "ab"):
@@ -55,7 +55,7 @@ def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: 
     ]
     given = GOOD | {"access_token": None, "organization_id": None, "organizations": organizations}
     settings = read_settings(given)
-    runtime, requests = Runtime(shuffle=list), RunRequests(1)
+    runtime, requests = Runtime(shuffle=list), RequestCounts(1)
     transport = runtime.new_transport(GOOD["base_url"])
     groups = token_groups(settings, requests, transport, runtime=runtime, logger=LoggedLines())
     assert groups[0].limiter is groups[1].limiter

@@ -15,7 +15,7 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.connection import new_session
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.service.transport import Transport
 from tests.builders import ORGANIZATION_ID
 
@@ -172,7 +172,7 @@ def client_of(service: Scripted, **settings: Any) -> ClientOfService:
         "access_token": "acme_pat_scripted",
         "max_retries": 0,
     }
-    limiter, logger = NoWaits(RunRequests(4)), LoggedLines()
+    limiter, logger = NoWaits(RequestCounts(4)), LoggedLines()
     read = read_settings(given | settings)
     transport = Transport(read.base_url, new_session)
     client = Client(read, transport, AccessTokenAuthenticator(read, logger), limiter, logger)

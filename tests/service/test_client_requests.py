@@ -11,7 +11,7 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.connection import new_session
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.service.transport import Transport
 from tests.builders import ORGANIZATION_ID
 from tests.service.scripted import (
@@ -30,7 +30,7 @@ def a_client(base_url: str, **options: Any) -> Client:
     """A client that is created as the tap creates it."""
     settings = {"base_url": base_url, "organization_id": ORGANIZATION_ID, "access_token": "x_pat_y"}
     read, logger = read_settings(settings), LoggedLines()
-    options = {"limiter": RateLimiter(RunRequests(1)), "logger": logger, **options}
+    options = {"limiter": RateLimiter(RequestCounts(1)), "logger": logger, **options}
     authenticator = AccessTokenAuthenticator(read, logger)
     return Client(read, Transport(base_url, new_session), authenticator, **options)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter, RequestCounts
 from tests.service.conftest import SimulatedTime
 
 LONG = 3600.0
@@ -15,7 +15,7 @@ LONG = 3600.0
 @pytest.fixture
 def limiter(simulated_time: SimulatedTime, monkeypatch: pytest.MonkeyPatch) -> RateLimiter:
     """A limiter that permits at most eight requests in flight, in simulated time."""
-    limiter = RateLimiter(RunRequests(8), simulated_time)
+    limiter = RateLimiter(RequestCounts(8), simulated_time)
     monkeypatch.setattr(limiter._changed, "wait", simulated_time.wait)
     return limiter
 
@@ -74,7 +74,7 @@ class Inside:
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_no_more_requests_than_the_limit_are_in_flight(concurrency: int) -> None:
     """Ten threads all get their permits in turn; a request that fails returns its permit."""
-    limiter, inside = RateLimiter(RunRequests(concurrency)), Inside()
+    limiter, inside = RateLimiter(RequestCounts(concurrency)), Inside()
     for _ in range(10):  # successes raise the number in flight to the limit
         with limiter.permit() as permit:
             permit.succeeded = True
@@ -141,7 +141,7 @@ def test_fewer_requests_are_in_flight_after_a_429(
 
 def test_a_429_holds_every_thread() -> None:
     """By a real clock, no thread starts a request before the wait is over."""
-    limiter = RateLimiter(RunRequests(8))
+    limiter = RateLimiter(RequestCounts(8))
     started: list[float] = []
     is_held = threading.Event()
 
@@ -186,7 +186,7 @@ def test_a_pause_is_not_cut_short_by_other_requests(
 
 def test_a_pause_holds_one_request_only() -> None:
     """Other requests are sent meanwhile."""
-    limiter = RateLimiter(RunRequests(2))
+    limiter = RateLimiter(RequestCounts(2))
     paused = start_threads(1, lambda: pause_until_closed(limiter))
     wait_for_a_retry(limiter)
     with limiter.permit() as permit:
@@ -198,7 +198,7 @@ def test_a_pause_holds_one_request_only() -> None:
 
 def test_a_pause_keeps_no_permit_from_another_thread() -> None:
     """A thread that pauses does not consume the wake-up of a thread that waits for a permit."""
-    limiter = RateLimiter(RunRequests(1))
+    limiter = RateLimiter(RequestCounts(1))
     paused = start_threads(1, lambda: pause_until_closed(limiter))
     wait_for_a_retry(limiter)
 
@@ -216,7 +216,7 @@ def test_a_pause_keeps_no_permit_from_another_thread() -> None:
 
 def test_closing_ends_every_wait() -> None:
     """Waits for a permit, waits after a 429 and pauses end, and nothing is sent afterwards."""
-    limiter, ended = RateLimiter(RunRequests(2)), Inside()
+    limiter, ended = RateLimiter(RequestCounts(2)), Inside()
 
     def wait_for_a_permit() -> None:
         with pytest.raises(ClosedError), limiter.permit():

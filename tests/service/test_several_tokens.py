@@ -4,22 +4,22 @@ from unittest.mock import Mock
 
 import pytest
 
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tests.service.conftest import SimulatedTime
 from tests.service.test_rate_limiter import join, start_threads
 
 
 @pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime) -> RunRequests:
+def shared(monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime) -> RequestCounts:
     """The numbers of a run, which the limiters of several tokens share, in simulated time."""
-    shared = RunRequests(8)
+    shared = RequestCounts(8)
     monkeypatch.setattr(shared.changed, "wait", simulated_time.wait)
     return shared
 
 
 def test_limiters_of_several_tokens_share_the_limit_of_the_run() -> None:
     """It does not matter which limiter gave the permits; each alone would give another one."""
-    of_run = RunRequests(3, on_wait := Mock())
+    of_run = RequestCounts(3, on_wait := Mock())
     one, other = RateLimiter(of_run), RateLimiter(of_run)
 
     def send() -> None:
@@ -36,7 +36,7 @@ def test_limiters_of_several_tokens_share_the_limit_of_the_run() -> None:
 
 
 def test_a_429_of_one_token_holds_no_other_token(
-    shared: RunRequests, simulated_time: SimulatedTime
+    shared: RequestCounts, simulated_time: SimulatedTime
 ) -> None:
     """A request with the other token gets its permit at once."""
     one, other = (RateLimiter(shared, simulated_time) for _ in range(2))
@@ -51,7 +51,7 @@ def test_a_429_of_one_token_holds_no_other_token(
 
 
 def test_a_429_without_a_retry_holds_the_token(
-    shared: RunRequests, simulated_time: SimulatedTime
+    shared: RequestCounts, simulated_time: SimulatedTime
 ) -> None:
     """The request is not retried, but other requests with the token wait."""
     limiter = RateLimiter(shared, simulated_time)

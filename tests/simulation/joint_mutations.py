@@ -17,7 +17,7 @@ from tap_audit_events.run.run import Run
 from tap_audit_events.run.tokens import TokenGroup
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.singer import bookmarks, state
 from tap_audit_events.singer.bookmarks import Bookmarks
 from tap_audit_events.singer.coverage_stream import CoverageStream
@@ -144,7 +144,7 @@ def one_token_serves_all(patch: Patch) -> None:
         made.authenticator = first.setdefault(self.limiter.run, made.authenticator)
         return made
 
-    first: dict[RunRequests, AccessTokenAuthenticator] = {}
+    first: dict[RequestCounts, AccessTokenAuthenticator] = {}
     real = TokenGroup.client
     patch.setattr(TokenGroup, "client", client)
 

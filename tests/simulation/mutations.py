@@ -19,7 +19,7 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.planning.pagination import Paginator
-from tap_audit_events.extraction.planning.window_reader import ReadPage, WindowReader
+from tap_audit_events.extraction.planning.window_reader import WindowPage, WindowReader
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.run import organization as organization_run
 from tap_audit_events.run import start_warnings
@@ -187,7 +187,7 @@ def settling_passes_windows_that_are_not_read(patch: Patch) -> None:
 def state_before_records(patch: Patch) -> None:
     """A page counts as delivered when it arrives, not when it is written."""
 
-    def choose(self: Delivery, read: ReadPage) -> Sequence[int]:
+    def choose(self: Delivery, read: WindowPage) -> Sequence[int]:
         chosen: Sequence[int] = real(self, read)
         self.commit(read, chosen, len(chosen))
         return chosen
@@ -199,7 +199,7 @@ def state_before_records(patch: Patch) -> None:
 def an_error_drops_what_was_written(patch: Patch) -> None:
     """The events of a page that were written before an error are not in STATE."""
 
-    def commit(self: Delivery, read: ReadPage, chosen: Sequence[int], written: int) -> None:
+    def commit(self: Delivery, read: WindowPage, chosen: Sequence[int], written: int) -> None:
         if written == len(chosen):
             real(self, read, chosen, written)
 

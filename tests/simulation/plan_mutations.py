@@ -8,7 +8,11 @@ from typing import Any
 from tap_audit_events.events.instants import EARLIEST, Instant, later, next_whole_second, text_of
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.plan import Plan
-from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
+from tap_audit_events.extraction.planning.window_reader import (
+    WindowPage,
+    WindowReader,
+    WindowRequest,
+)
 from tests.simulation.mutations import Mutation, Patch, no_memory
 
 
@@ -39,7 +43,7 @@ def a_window_ends_a_second_early(patch: Patch) -> None:
 def pages_are_taken_as_they_come(patch: Patch) -> None:
     """A window that is read ahead is delivered before an earlier one, with its STATE."""
 
-    def next_page(self: Plan) -> ReadPage | None:
+    def next_page(self: Plan) -> WindowPage | None:
         self._readers.sort(key=lambda each: not each.ready_pages)
         return real(self)
 
@@ -50,7 +54,7 @@ def pages_are_taken_as_they_come(patch: Patch) -> None:
 def a_fault_ahead_is_passed_over(patch: Patch) -> None:
     """A window that could not be read is left out."""
 
-    def fail(self: Plan, request: Request, error: Exception) -> None:
+    def fail(self: Plan, request: WindowRequest, error: Exception) -> None:
         real(self, request, error)
         if request.reader.error is not None:
             request.reader.is_read, request.reader.error = True, None

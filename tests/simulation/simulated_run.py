@@ -17,7 +17,7 @@ from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, RequestPlan, Workers
 from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.run.tokens import OrganizationLogger
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import PlannedRun
 from tests.simulation.network import Network, new_session
@@ -147,7 +147,7 @@ class SimulatedRun:
     def _now(self) -> datetime:
         return self._world.now + timedelta(seconds=self._planned.skew)
 
-    def _new_rate_limiter(self, run: RunRequests) -> RateLimiter:
+    def _new_rate_limiter(self, run: RequestCounts) -> RateLimiter:
         self._limiters.append(SimulatedRateLimiter(run, self._world))
         return self._limiters[-1]
 

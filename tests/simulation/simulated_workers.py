@@ -9,7 +9,7 @@ from typing import Any
 from tap_audit_events.extraction.planning.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, RequestPlan, Workers
-from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tests.simulation.world import World
 
 PATIENCE_SECONDS = 5
@@ -97,7 +97,7 @@ class SimulatedRateLimiter(RateLimiter):
         waited_seconds: the sum of its waits.
     """
 
-    def __init__(self, run: RunRequests, world: World) -> None:
+    def __init__(self, run: RequestCounts, world: World) -> None:
         super().__init__(run, lambda: world.seconds)
         self._world = world
         self.waited_seconds = 0.0

@@ -10,7 +10,11 @@ from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.hourly_density import HourlyDensity
-from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
+from tap_audit_events.extraction.planning.window_reader import (
+    WindowPage,
+    WindowReader,
+    WindowRequest,
+)
 
 SPARE_SHARE: Final = 0.25
 SPARE_REQUESTS: Final = 4
@@ -110,7 +114,7 @@ class Plan:
             and self._cut_at(first, WINDOW_PAGES) is not None
         )
 
-    def next_request(self, most_in_flight: int, workers: int | None = None) -> Request | None:
+    def next_request(self, most_in_flight: int, workers: int | None = None) -> WindowRequest | None:
         """The next request to send, None if none should be sent now.
 
         The caller then calls `accept` or `fail` with it.
@@ -131,7 +135,7 @@ class Plan:
         self.in_flight += 1
         return reader.next_request()
 
-    def accept(self, request: Request, page: Page) -> None:
+    def accept(self, request: WindowRequest, page: Page) -> None:
         reader = request.reader
         self.in_flight -= 1
         self._newest_bytes = page.size
@@ -140,7 +144,7 @@ class Plan:
         if reader.is_read:
             self._empty_windows = 0 if reader.events_read else self._empty_windows + 1
 
-    def fail(self, request: Request, error: Exception) -> None:
+    def fail(self, request: WindowRequest, error: Exception) -> None:
         """Record the error of a request; `next_page` raises it after the pages before it.
 
         Cursors that are refused while several windows are read may be refused because of that, for
@@ -157,7 +161,7 @@ class Plan:
         if reader.error is None:
             self.restarted.append(reader.window)
 
-    def next_page(self) -> ReadPage | None:
+    def next_page(self) -> WindowPage | None:
         """The next page in order, None if it is not there yet; raises the error of its request."""
         while self._readers:
             first = self._readers[0]

@@ -15,7 +15,7 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.pagination import Paginator
 
 
-class Request(NamedTuple):
+class WindowRequest(NamedTuple):
     """A request that a window's reader needs. The request for the first page has no cursor."""
 
     reader: WindowReader
@@ -23,7 +23,7 @@ class Request(NamedTuple):
     cursor: str | None
 
 
-class ReadPage(NamedTuple):
+class WindowPage(NamedTuple):
     """A page that was read.
 
     Attributes:
@@ -67,7 +67,7 @@ class WindowReader:
         self._restarted_at: Instant | None = None
         self._refusal: Exception | None = None
         self._newest_page_start: Instant | None = None
-        self._ready: deque[ReadPage] = deque()
+        self._ready: deque[WindowPage] = deque()
 
     @property
     def is_requested(self) -> bool:
@@ -100,13 +100,13 @@ class WindowReader:
         """How far it was read: its newest instant so far, or its start."""
         return self._progress.newest or self.window.start
 
-    def take_page(self) -> ReadPage:
+    def take_page(self) -> WindowPage:
         return self._ready.popleft()
 
-    def next_request(self) -> Request:
+    def next_request(self) -> WindowRequest:
         self.is_in_flight = True
         self._is_undecided = False
-        return Request(self, self._requested_window, self._paginator.cursor)
+        return WindowRequest(self, self._requested_window, self._paginator.cursor)
 
     def accept(self, page: Page) -> None:
         """Add a page, unless a restart left a gap: the bookmark would pass the missing events."""
@@ -133,7 +133,7 @@ class WindowReader:
                 return
         completes = self.is_read and self.error is None
         in_order = self._progress.in_order
-        self._ready.append(ReadPage(self.window, page, in_order, completes, self._restarted_at))
+        self._ready.append(WindowPage(self.window, page, in_order, completes, self._restarted_at))
 
     def fail(self, error: Exception) -> None:
         """Record the error of the request in flight.

@@ -4,7 +4,7 @@ import threading
 
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.planning.window_reader import Request
+from tap_audit_events.extraction.planning.window_reader import WindowRequest
 from tests.extraction.planning.scheduling import Play, evenly
 
 PAGE_SIZE = 10
@@ -21,7 +21,7 @@ class FakeService:
         self.threads: set[threading.Thread] = set()
         self.requests = self.in_flight = self.most_in_flight = 0
 
-    def send(self, request: Request) -> Page:
+    def send(self, request: WindowRequest) -> Page:
         return self.fetch(request.window, request.cursor)
 
     def fetch(self, window: Window, cursor: str | None) -> Page:
@@ -38,7 +38,7 @@ class FakeService:
                 self.in_flight -= 1
 
     def respond(self, window: Window, cursor: str | None) -> Page:
-        _, page = self._play._respond(Request(None, window, cursor))  # type: ignore[arg-type]
+        _, page = self._play._respond(WindowRequest(None, window, cursor))  # type: ignore[arg-type]
         return page
 
 

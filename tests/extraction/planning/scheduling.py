@@ -11,7 +11,7 @@ from tap_audit_events.events.instants import Instant, next_whole_second, whole_s
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.plan import Plan
-from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
+from tap_audit_events.extraction.planning.window_reader import WindowPage, WindowRequest
 
 START = datetime(2026, 1, 1)  # noqa: DTZ001 - an instant has no offset
 RANGE_SECONDS = 30 * 86400
@@ -110,7 +110,7 @@ class Play:
 
     def __post_init__(self) -> None:
         self.played = Played()
-        self._in_flight: list[tuple[float, int, Request]] = []
+        self._in_flight: list[tuple[float, int, WindowRequest]] = []
         self._seen: set[int] = set()
         self.plan = Plan(self.window, page_size=self.page_size, concurrency=self.concurrency)
 
@@ -171,7 +171,7 @@ class Play:
         bytes_held = sum(reader.bytes_held for reader in self.plan._readers)
         self.played.most_bytes = max(self.played.most_bytes, bytes_held)
 
-    def _take(self, read: ReadPage) -> None:
+    def _take(self, read: WindowPage) -> None:
         self.played.disordered += not read.in_order
         page = read.page
         for text, moment in zip(page.ids, page.instants, strict=True):
@@ -184,7 +184,7 @@ class Play:
                 self._seen.add(position)
                 self.played.delivered.append(position)
 
-    def _respond(self, request: Request) -> tuple[Sent, Page]:
+    def _respond(self, request: WindowRequest) -> tuple[Sent, Page]:
         start, end = request.window.start, request.window.limit
         has_start = start is not None and "start" not in self.ignores
         first = bisect_left(self.instants, whole_second(start)) if start and has_start else 0

@@ -10,7 +10,7 @@ from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning import plan
 from tap_audit_events.extraction.planning.plan import BYTES_HELD, PAGES_HELD, Plan
-from tap_audit_events.extraction.planning.window_reader import Request, WindowReader
+from tap_audit_events.extraction.planning.window_reader import WindowReader, WindowRequest
 from tests.extraction.planning.plan_cases import all_delivered
 from tests.extraction.planning.scheduling import ALL_PAY, EVER, Play, evenly
 
@@ -71,7 +71,7 @@ def test_the_first_request_is_sent_alone() -> None:
     assert plan.next_request(8) is None
 
 
-def requests_due(plan: Plan, most_in_flight: int) -> list[Request]:
+def requests_due(plan: Plan, most_in_flight: int) -> list[WindowRequest]:
     """The requests that are sent before anything else arrives."""
     return list(islice(iter(lambda: plan.next_request(most_in_flight), None), 100))
 
@@ -184,7 +184,7 @@ def test_pages_after_an_error_are_not_ready() -> None:
     assert play.plan.next_request(ALL_PAY) is None
 
 
-def in_flight_together(play: Play) -> list[Request]:
+def in_flight_together(play: Play) -> list[WindowRequest]:
     """The requests of four windows, after the first page was taken."""
     while len(requests := requests_due(play.plan, ALL_PAY)) < 4:
         for request in requests:

@@ -6,7 +6,7 @@ import pytest
 
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.planning.window_reader import Request
+from tap_audit_events.extraction.planning.window_reader import WindowRequest
 from tests.extraction.planning.plan_cases import all_delivered, most_requests
 from tests.extraction.planning.scheduling import (
     EVER,
@@ -90,7 +90,7 @@ def test_a_history_that_begins_long_after_the_range_is_read_in_parallel(share: f
 class EmptyPagesFirst(Play):
     """The service sends three pages without events before the first page of a cut window."""
 
-    def _respond(self, request: Request) -> tuple[Sent, Page]:
+    def _respond(self, request: WindowRequest) -> tuple[Sent, Page]:
         cursor = request.cursor or ""
         sent, page = super()._respond(request._replace(cursor=cursor.strip("+") or None))
         if self.played.requests and cursor in ("", "+", "++"):

@@ -13,7 +13,11 @@ from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.pagination import MAX_EMPTY_PAGES
-from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
+from tap_audit_events.extraction.planning.window_reader import (
+    WindowPage,
+    WindowReader,
+    WindowRequest,
+)
 from tests.extraction.planning.scheduling import instant
 
 END = 1000.0
@@ -47,9 +51,9 @@ class OneWindow:
     events: Sequence[Event]
     page_size: int = 5
     refuses: Callable[[int], bool] = lambda _: False
-    requests: list[Request] = field(default_factory=list)
+    requests: list[WindowRequest] = field(default_factory=list)
 
-    def respond(self, request: Request) -> Page:
+    def respond(self, request: WindowRequest) -> Page:
         """The page that a request is for.
 
         Raises:
@@ -68,8 +72,8 @@ class OneWindow:
 
 
 def read(
-    reader: WindowReader, respond: Callable[[Request], Page], most_requests: int = 1000
-) -> list[ReadPage]:
+    reader: WindowReader, respond: Callable[[WindowRequest], Page], most_requests: int = 1000
+) -> list[WindowPage]:
     """All pages of a window; the reader's `error` says what ended it early."""
     for _ in range(most_requests):
         if reader.is_read:
@@ -87,7 +91,7 @@ def read(
     return [reader.take_page() for _ in range(reader.ready_pages)]
 
 
-def ids_of(pages: Iterable[ReadPage]) -> list[str]:
+def ids_of(pages: Iterable[WindowPage]) -> list[str]:
     """The ids of the events that belong to their page's window, without repeats."""
     found = {
         event_id: None
@@ -256,7 +260,7 @@ def test_windows_always_tile_the_range(
     service = OneWindow(at_times(moments), page_size)
     whole = Window(instant(data.draw(st.integers(0, 300))), instant(END))
     readers = [WindowReader(whole)]
-    taken: list[ReadPage] = []
+    taken: list[WindowPage] = []
     for _ in range(data.draw(st.integers(0, 40))):
         place = data.draw(st.integers(0, len(readers) - 1))
         reader = readers[place]
@@ -291,7 +295,7 @@ def check_tiles(windows: list[Window], whole: Window) -> None:
 def test_events_that_were_not_requested_are_not_progress() -> None:
     """A service that ignores the range and invents events would be read without end."""
 
-    def respond(request: Request) -> Page:
+    def respond(request: WindowRequest) -> Page:
         number = int(request.cursor or 0) + 1
         return a_page([(f"{number}", instant(END + 2 + number))], f"{number}")
 

@@ -9,7 +9,7 @@ from tap_audit_events.events.instants import Instant, whole_second
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning import pagination
-from tap_audit_events.extraction.planning.window_reader import Request, WindowReader
+from tap_audit_events.extraction.planning.window_reader import WindowReader, WindowRequest
 from tests.extraction.planning.scheduling import instant
 from tests.extraction.planning.test_window_reader import (
     WHOLE,
@@ -45,7 +45,7 @@ def test_a_refused_cursor_restarts_at_the_newest_page(count: int, start: float) 
     reader.fail(REFUSED)
     assert (reader.is_in_flight, reader.is_read, reader.error) == (False, False, None)
     assert not reader.is_alone
-    assert reader.next_request() == Request(reader, Window(instant(start), END, UNTIL), None)
+    assert reader.next_request() == WindowRequest(reader, Window(instant(start), END, UNTIL), None)
     reader.accept(a_page(at_times([start, 9.5]), None))
     assert [*before, reader.take_page().restarted_at] == [*count * [None], instant(start)]
 
@@ -78,7 +78,7 @@ def test_a_window_is_restarted_alone_at_its_newest_page(
         reader.accept(a_page([], "again"))
     reader.restart_alone()
     assert (reader.is_alone, reader.is_read, reader.error) == (True, False, None)
-    assert reader.next_request() == Request(reader, Window(instant(start), END, UNTIL), None)
+    assert reader.next_request() == WindowRequest(reader, Window(instant(start), END, UNTIL), None)
     reader.accept(a_page(at_times([9, 9.5]), None))
     assert reader.is_read
 
@@ -152,7 +152,7 @@ def test_a_window_that_showed_none_of_its_events_begins_again_alone(
     reader.next_request()
     reader.fail(REFUSED)
     reader.restart_alone()
-    assert reader.next_request() == Request(reader, window, None)
+    assert reader.next_request() == WindowRequest(reader, window, None)
     reader.accept(before)
     reader.next_request()
     reader.accept(a_page(at_times([3]), None))
@@ -169,7 +169,7 @@ def test_a_window_out_of_order_is_not_restarted_alone() -> None:
     assert (reader.is_alone, reader.error, reader.is_read) == (True, REFUSED, True)
 
 
-def refused(reader: WindowReader) -> Request:
+def refused(reader: WindowReader) -> WindowRequest:
     """The request that follows a refused cursor."""
     reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
     return reader.next_request()
@@ -183,11 +183,11 @@ def test_a_restart_begins_at_the_start_of_the_newest_page() -> None:
         reader.next_request()
         reader.accept(a_page(events[number : number + 2], f"{number}"))
     again = refused(reader)
-    assert again == Request(reader, Window(instant(5), WHOLE.end), None)
+    assert again == WindowRequest(reader, Window(instant(5), WHOLE.end), None)
     reader.accept(a_page(events[4:], "x"))
     assert reader.next_request() == again._replace(cursor="x")
     once_more = refused(reader)
-    assert once_more == Request(reader, Window(instant(6), WHOLE.end), None)
+    assert once_more == WindowRequest(reader, Window(instant(6), WHOLE.end), None)
     reader.accept(a_page(events[5:], "y"))
     reader.next_request()
     reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
@@ -309,7 +309,7 @@ def test_a_window_always_ends(
     sent: list[Page] = []
     turns = 0
 
-    def respond(request: Request) -> Page:
+    def respond(request: WindowRequest) -> Page:
         nonlocal turns
         what = script[turns % len(script)] if script else "page"
         turns += 1
