@@ -23,7 +23,8 @@ import scale
 from singer_sdk.singerlib import StateMessage
 
 from tap_audit_events.api import arrow
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
+from tap_audit_events.config.names import ENVIRONMENT_PREFIX
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import EARLIEST, parse_instant

@@ -33,16 +33,6 @@ HEADER = """\
 #
 # Write times in quotes. Without quotes YAML parses them, and Meltano drops the offset.
 """
-PLACEHOLDERS = {
-    "base_url": "https://api.example.com",
-    "organization_id": "00000000-0000-4000-8000-000000000000",
-    "organizations": '[{"organization_id": "00000000-0000-4000-8000-000000000000"}]',
-    "access_token": "acme_pat_...",
-    "access_token_file": "/run/secrets/audit-events-token",
-    "start_date": "2024-01-01T00:00:00Z",
-    "end_date": "2024-12-31T23:59:59Z",
-    "action_types": '["workspace_create"]',
-}
 DATES = ("start_date", "end_date")
 DEFAULT_STAYS_IN_THE_TAP = {"user_agent"}  # it changes from release to release
 TEXTS_OF_THE_SDK = {
@@ -137,8 +127,9 @@ def _setting(name: str, schema: dict[str, Any]) -> dict[str, Any]:
         setting["options"] = [{"label": value, "value": value} for value in values]
     if schema.get("secret"):
         setting["sensitive"] = True
-    if name in PLACEHOLDERS:
-        setting["placeholder"] = PLACEHOLDERS[name]
+    if "examples" in schema:
+        example = schema["examples"][0]
+        setting["placeholder"] = example if isinstance(example, str) else json.dumps(example)
     if schema.get("default") is not None and name not in DEFAULT_STAYS_IN_THE_TAP:
         setting["value"] = schema["default"]
     return setting

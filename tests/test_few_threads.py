@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
+from tap_audit_events.config.names import ENVIRONMENT_PREFIX
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.running import TIMEOUT_SECONDS

@@ -88,7 +88,7 @@ class Commands:
         _check_items(config.get("organizations"))
         # A form may leave an empty list if its last item is removed.
         given = {name: value for name, value in config.items() if value != []}
-        return checked_settings(given, self._logger, known=PROPERTIES, allows_token_file=False)
+        return checked_settings(given, self._logger, known=PROPERTIES)
 
 
 def _check_items(organizations: Any) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any, Final
 
-from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
+from tap_audit_events.config.names import PACKAGE
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
 
 TOKEN_FILE: Final = "access_token_file"  # noqa: S105 - a name
 """A setting that the source lacks: users of Airbyte's form must not name files of the machine."""
@@ -17,40 +19,10 @@ _TIME: Final = {
 }
 """A form checks times while they are typed. The format date-time would refuse a date alone."""
 
-_ADDED: Final[dict[str, dict[str, Any]]] = {
-    "base_url": {"examples": ["https://api.example.com"]},
-    "organization_id": {
-        "examples": ["0b5e7f0c-53a4-4d2e-9b5a-1f2d3c4b5a69"],
-        "description": "UUID of the organization whose events are read. The service's web"
-        " application shows it in the URL of the organization page, after /org/. Set either this"
-        " or organizations.",
-    },
-    "organizations": {
-        "items": {
-            "type": "object",
-            "required": ["organization_id"],
-            "properties": {
-                "organization_id": {"type": "string", "title": "Organization ID", "order": 0},
-                "access_token": {
-                    "type": "string",
-                    "title": "Access token, if it has its own",
-                    "airbyte_secret": True,
-                    "order": 1,
-                },
-            },
-        },
-        "description": "Organizations to read in one sync. Each record then has a property"
-        " organization_id, and the state has a bookmark for each organization.",
-    },
-    "access_token": {
-        "description": "Personal access token of an administrator of the organization, with the"
-        " scope organization:audit_events_read.",
-    },
-    "start_date": {"examples": ["2026-01-01", "2026-01-01T00:00:00Z"], **_TIME},
-    "end_date": {"examples": ["2026-01-31", "2026-01-31T12:00:00Z"], **_TIME},
-    "action_types": {"items": {"type": "string"}, "examples": [["workspace_create"]]},
-}
+_TIMES: Final = ("start_date", "end_date")
 _NOT_OF_AIRBYTE: Final = ("secret", "writeOnly")
+_OF_OTHERS = re.compile(rf"[^.]*\b(?:{TOKEN_FILE}|environment)\b.*?(?:\. |$)")
+"""Sentences about what the source lacks."""
 
 PROPERTIES: Final = tuple(name for name in SETTINGS_SCHEMA["properties"] if name != TOKEN_FILE)
 """The settings that the source has."""
@@ -69,25 +41,31 @@ def specification() -> dict[str, Any]:
             "type": "object",
             "required": ["base_url", "access_token"],
             "additionalProperties": True,
-            "properties": {name: _property(name, order) for order, name in enumerate(PROPERTIES)},
+            "properties": _fields(SETTINGS_SCHEMA),
         },
     }
 
 
-def _property(name: str, order: int) -> dict[str, Any]:
-    schema = SETTINGS_SCHEMA["properties"][name]
-    declared = {key: value for key, value in schema.items() if key not in _NOT_OF_AIRBYTE}
-    description = declared["description"].replace("The tap", "The source")
-    declared |= {"type": _only_type(declared), "description": description, "order": order}
-    if schema.get("secret") and declared["type"] == "string":
-        declared["airbyte_secret"] = True
-    return declared | _ADDED.get(name, {})
+def _fields(schema: dict[str, Any]) -> dict[str, Any]:
+    declared = schema["properties"].items()
+    names = [(name, each) for name, each in declared if name != TOKEN_FILE]
+    return {name: _field(name, each) | {"order": n} for n, (name, each) in enumerate(names)}
 
 
-def _only_type(schema: dict[str, Any]) -> str:
-    """The type without null, which Airbyte's forms do not support."""
-    (found,) = (each for each in schema["type"] if each != "null")
-    return str(found)
+def _field(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    field = {key: value for key, value in schema.items() if key not in _NOT_OF_AIRBYTE}
+    field["type"] = schema["type"][0]  # without null, which Airbyte's forms do not support
+    field["description"] = _description(schema["description"])
+    if schema.get("secret") and field["type"] == "string":
+        field["airbyte_secret"] = True
+    if "properties" in schema.get("items", {}):
+        items = schema["items"]
+        field["items"] = items | {"properties": _fields(items)}
+    return field | (_TIME if name in _TIMES else {})
+
+
+def _description(text: str) -> str:
+    return _OF_OTHERS.sub("", text).strip().replace("The tap", "The source")
 
 
 def _documentation_url() -> str | None:

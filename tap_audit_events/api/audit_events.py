@@ -6,18 +6,23 @@ import logging
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator, RunIterator
 from tap_audit_events.api.page_states import PageStates
 from tap_audit_events.api.run_states import RunStates
-from tap_audit_events.config import validators
 from tap_audit_events.config.environment import settings_of
 from tap_audit_events.config.schema import SETTINGS
-from tap_audit_events.config.settings import Settings, checked_settings, override
+from tap_audit_events.config.settings import (
+    Settings,
+    checked_settings,
+    instant_of_setting,
+    override,
+)
 from tap_audit_events.config.unknown_settings import OF_THE_TAP, warnings_of_tap_settings
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
@@ -73,7 +78,7 @@ class AuditEvents:
     ) -> None:
         given = dict(locals())
         del given["self"]
-        self._settings = checked_settings(_with_lists(given), _logger)
+        self._settings = checked_settings(given, _logger)
         self._new_runtime: Callable[[], Runtime] = Runtime
 
     @classmethod
@@ -93,7 +98,7 @@ class AuditEvents:
             >>> for page in AuditEvents.from_env(start_date="2026-01-01").pages():
             ...     print(len(page))
         """
-        given = override(settings_of(os.environ), _with_lists(settings))
+        given = override(settings_of(os.environ), settings)
         for warning in warnings_of_tap_settings(given):
             _logger.warning("%s", warning)
         known = [*SETTINGS, *OF_THE_TAP]
@@ -201,25 +206,17 @@ class AuditEvents:
 
     def _settings_for(self, start: date | str | None, end: date | str | None) -> Settings:
         settings = self._settings
-        start_date = (
-            settings.start_date
-            if start is None
-            else _instant("start", validators.start_date, start)
-        )
-        end_date = settings.end_date if end is None else _instant("end", validators.end_date, end)
+        start_date = settings.start_date if start is None else _instant("start", start)
+        end_date = settings.end_date if end is None else _instant("end", end)
         if start_date is not None and end_date is not None and end_date < start_date:
             problem = "end or end_date is before start or start_date"
             raise SettingsError([f"{problem}: it must be the same or later"])
         return replace(settings, start_date=start_date, end_date=end_date)
 
 
-def _with_lists(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: list(each) if isinstance(each, tuple) else each for name, each in given.items()}
-
-
-def _instant(name: str, validate: Callable[[Any], Instant], value: date | str) -> Instant:
+def _instant(name: str, value: date | str) -> Instant:
     try:
-        return validate(value)
+        return instant_of_setting(f"{name}_date", value)
     except ValueError as error:
         raise SettingsError([f"{name} {error}"]) from None
 

@@ -15,8 +15,8 @@ import click
 
 from tap_audit_events.cli.options import Common, common_options
 from tap_audit_events.cli.terminal.process import exit_code_of, log_to_stderr, write_stderr
+from tap_audit_events.config.names import PACKAGE
 from tap_audit_events.config.process import check_log_levels, guard_output
-from tap_audit_events.config.schema import PACKAGE
 from tap_audit_events.extraction.shutdown import Stop
 
 _EPILOG = f"""The settings are those of {PACKAGE}. They are read from environment variables, such as

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,6 +63,8 @@ class Common:
         Raises:
             SettingsError: one line for each setting to fix.
         """
+        from msgspec.structs import replace
+
         from tap_audit_events.config.schema import SETTINGS
         from tap_audit_events.config.settings import checked_settings
         from tap_audit_events.config.unknown_settings import OF_THE_TAP

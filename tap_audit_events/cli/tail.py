@@ -12,6 +12,8 @@ from operator import itemgetter
 from queue import Empty
 from typing import Final, TypeVar
 
+from msgspec import structs
+
 from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.newest import Newest, start_of_newest
@@ -69,7 +71,9 @@ def _run_tail(lines: int, settings: Settings, runtime: Runtime, retrying: _Retry
             newest.error.summary,
             brief(newest.start),
         )
-    events = AuditEvents.of_settings(replace(settings, start_date=newest.start), lambda: runtime)
+    events = AuditEvents.of_settings(
+        structs.replace(settings, start_date=newest.start), lambda: runtime
+    )
     tail = Tail(events, _print, begun_at)
     try:
         retrying.call(lambda: tail.begin(lines))

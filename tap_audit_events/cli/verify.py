@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from itertools import product
 from os.path import exists
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from tap_audit_events.cli.count import TABLE_FORMATS
 from tap_audit_events.cli.loaded.batches import Loaded, Range, unreadable
@@ -244,7 +245,9 @@ class Verification:
             AuditEventsError: not all events could be read.
         """
         start = None if wide.start == EARLIEST else wide.start
-        events = self._common.events_of(replace(settings, start_date=start, end_date=wide.end))
+        events = self._common.events_of(
+            structs.replace(settings, start_date=start, end_date=wide.end)
+        )
         reporter = Reporter(wide.end, quiet=self._common.quiet)
         added = _Adder(self._comparison)
         with closing(reporter), closing(events.pages()) as pages:

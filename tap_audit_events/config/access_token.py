@@ -35,8 +35,8 @@ _RANDOM: Final = re.compile(rf"{PAT_MARK}.*(?:\d|[A-Z]{{20}})", re.IGNORECASE)
 """What is random has a digit, or more letters in a row than a word."""
 
 
-def check_token(text: str) -> None:
-    """Check that a token can be sent in a header (RFC 6750); `ValueError` says why it cannot."""
+def check_token(text: str) -> str:
+    """A token that can be sent in a header (RFC 6750); `ValueError` says why it cannot."""
     if len(text) > MAX_TOKEN_BYTES:
         raise ValueError(_TOO_LARGE)
     if text.lower().startswith("bearer "):
@@ -48,6 +48,7 @@ def check_token(text: str) -> None:
             "must be one word of printable ASCII: it contains white space, a control character or a"
             " non-ASCII letter; look for a line break at its end"
         )
+    return text
 
 
 def read_token_file(path: str) -> str:
@@ -61,14 +62,13 @@ def read_token_file(path: str) -> str:
         text = _read_bytes(Path(path)).decode("utf-8-sig").rstrip("\r\n")
         if not text:
             raise ValueError("is empty: write the token into it")
-        check_token(text)
+        return check_token(text)
     except OSError as error:
         raise ValueError(_unreadable(path, error.strerror)) from None
     except UnicodeError:
         raise ValueError(f"{sanitize(path)} is not a text file: write the token into it") from None
     except ValueError as error:
         raise ValueError(f"{sanitize(path)} {error}") from None
-    return text
 
 
 def _unreadable(path: str, reason: str | None) -> str:

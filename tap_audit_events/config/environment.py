@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
+from tap_audit_events.config.names import ENVIRONMENT_PREFIX
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.unknown_settings import OF_THE_TAP
 
 

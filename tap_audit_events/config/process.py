@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tap_audit_events.config.access_token import mask_possible_tokens
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
+from tap_audit_events.config.names import ENVIRONMENT_PREFIX
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.errors.redacted_output import print_redacted
 

@@ -1,22 +1,26 @@
-"""The settings of a run: read once from the configuration into a frozen value."""
+"""Reads the settings of a run from a configuration, and names all problems together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime
+from functools import cache
 from logging import Logger
 from pathlib import Path
 from typing import Any, Final
 
-from tap_audit_events.config import validators
+from msgspec.structs import asdict, replace
+
 from tap_audit_events.config.access_token import (
     PAT_MARK,
     mask_possible_tokens,
     others_may_read,
     read_token_file,
 )
-from tap_audit_events.config.organizations import Organization, read_organizations
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS, SETTINGS_SCHEMA
+from tap_audit_events.config.declaration import Organization, Settings
+from tap_audit_events.config.fields import convert, fields_of, read_fields, set_values
+from tap_audit_events.config.names import ENVIRONMENT_PREFIX
+from tap_audit_events.config.schema import SETTINGS, SETTINGS_SCHEMA
 from tap_audit_events.config.unknown_settings import (
     OF_THE_TAP,
     problems_of_names,
@@ -28,94 +32,25 @@ from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.record_shape import RecordShape
 
+__all__ = [
+    "Settings", "checked_settings", "instant_of_setting", "override", "read_settings",
+    "register_secrets", "shape_to_discover", "token_warnings",
+]  # fmt: skip
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Settings:
-    """The settings of one run, each checked (interface.md, sections 4.1, 5 and 8).
-
-    If `organizations` is set, `organization_id` is empty, `access_token` may be empty, and `each`
-    yields the settings of each organization; only those have `is_one_of_several`.
-    """
-
-    base_url: str
-    organization_id: str
-    access_token: str
-    access_token_file: str | None
-    organizations: tuple[Organization, ...]
-    start_date: Instant | None
-    end_date: Instant | None
-    action_types: tuple[str, ...]
-    page_size: int
-    concurrency: int
-    lookback_seconds: int
-    request_timeout_seconds: float
-    max_retries: int
-    max_response_megabytes: int
-    details_format: str
-    raw_event: bool
-    user_agent: str
-    is_one_of_several: bool = False
-
-    @property
-    def record_shape(self) -> RecordShape:
-        return RecordShape(
-            details_as_text=self.details_format == "string",
-            has_raw_event=self.raw_event,
-            organization_id=(
-                self.organization_id if self.is_one_of_several or self.organizations else None
-            ),
-        )
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        own = (each.access_token for each in self.organizations)
-        shared = [self.access_token] if self.access_token else []
-        return tuple(dict.fromkeys([*shared, *own]))
-
-    def each(self) -> Iterator[Settings]:
-        if not self.organizations:
-            yield self
-        for each in self.organizations:
-            yield replace(self, **asdict(each), organizations=(), is_one_of_several=True)
-
-
-_VALIDATORS: Final[dict[str, Callable[[Any], Any]]] = {
-    "base_url": validators.base_url,
-    "organization_id": validators.organization_id,
-    "access_token": validators.access_token,
-    "access_token_file": validators.access_token_file,
-    "start_date": validators.start_date,
-    "end_date": validators.end_date,
-    "action_types": validators.action_types,
-    "page_size": validators.integer(1, 1000),
-    "concurrency": validators.integer(1, 32),
-    "lookback_seconds": validators.integer(0),
-    "request_timeout_seconds": validators.seconds(3600),
-    "max_retries": validators.integer(0),
-    "max_response_megabytes": validators.integer(1, 2000),
-    "details_format": validators.one_of("object", "string"),
-    "raw_event": validators.boolean,
-    "user_agent": validators.user_agent,
-}
-
-_TIMES: Final = ("start_date", "end_date")
-_IN_QUOTES: Final = "; in a YAML file write it in quotes"
-
-_REPLACED_BY: Final = {
+_REQUIRED: Final = {
+    "base_url": (),
     "organization_id": ("organizations",),
     "access_token": ("organizations", "access_token_file"),
 }
-"""The settings that may be set instead of a required one."""
+"""The settings that are required, unless one of these is set instead."""
 
-_PAIRS: Final = (
-    {"organization_id", "organizations"},
-    {"access_token", "access_token_file"},
-)
+_PAIRS: Final = (("organization_id", "organizations"), ("access_token", "access_token_file"))
 """Settings of which only one may be set."""
+
+_ONE: Final = "set only one of them"
 
 _SENT_TEXTS: Final = ("base_url", "action_types", "user_agent")
 """Settings that may be any text and are sent to the service; the token must not be in them."""
-
 
 _NAMES_OF_WORDS: Final = {
     name for name, schema in SETTINGS_SCHEMA["properties"].items() if not schema.get("secret")
@@ -125,7 +60,10 @@ _NAMES_OF_WORDS: Final = {
 
 def register_secrets(config: Mapping[str, Any]) -> None:
     """Mask the access token, and every text that could be one in any setting, from now on."""
-    tokens = [str(each or "").strip() for each in _tokens(config)]
+    items = config.get("organizations")
+    holders = [config, *(items if isinstance(items, list | tuple) else [])]
+    given = [each.get("access_token") for each in holders if isinstance(each, Mapping)]
+    tokens = [str(each or "").strip() for each in given]
     register_secret(*tokens, *(token.strip("\"'") for token in tokens))
     misplaced = {name: each for name, each in config.items() if name not in _NAMES_OF_WORDS}
     mask_possible_tokens(misplaced, even_words=True)
@@ -137,8 +75,8 @@ def override(config: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, A
 
     Of two settings that exclude each other, the one of the later source counts.
     """
-    given = validators.set_values(later).keys()
-    replaced = {name for pair in _PAIRS if pair & given for name in pair}
+    given = set_values(later).keys()
+    replaced = {name for pair in _PAIRS if given & {*pair} for name in pair}
     return {name: config[name] for name in config.keys() - replaced} | dict(later)
 
 
@@ -149,18 +87,11 @@ def checked_settings(
     known: Collection[str] = SETTINGS,
     environment: str = "",
     from_yaml: bool = False,
-    allows_token_file: bool = True,
 ) -> Settings:
     """Read settings as `read_settings` does; mask secrets from now on; log warnings."""
     register_secrets(config)
     logger.addFilter(redact_record)
-    settings = read_settings(
-        config,
-        known=known,
-        environment=environment,
-        from_yaml=from_yaml,
-        allows_token_file=allows_token_file,
-    )
+    settings = read_settings(config, known=known, environment=environment, from_yaml=from_yaml)
     for warning in [*warnings_of_names(config, known), *token_warnings(settings)]:
         logger.warning("%s", warning)
     return settings
@@ -172,44 +103,26 @@ def read_settings(
     known: Collection[str] = SETTINGS,
     environment: str = "",
     from_yaml: bool = False,
-    allows_token_file: bool = True,
 ) -> Settings:
     """Check a configuration. A null value or an empty text is treated as unset.
 
     Args:
         config: the settings by name.
-        known: the names that it may have. No other is read.
+        known: the names that it may have. No other is read, and no error proposes another.
         environment: text that names the environment in errors; empty if it is not a source.
         from_yaml: whether a program may have read the settings from YAML.
-        allows_token_file: whether errors may propose the setting ``access_token_file``.
 
     Raises:
         SettingsError: one line for each setting to fix. No line contains the token.
     """
-    given = validators.set_values({name: config[name] for name in config.keys() & set(known)})
-    values: dict[str, Any] = {"organizations": ()}
+    given = set_values({name: config[name] for name in config.keys() & set(known)})
     problems = list(problems_of_names(config, known))
-    for name, validate in _VALIDATORS.items():
-        try:
-            values[name] = (
-                validate(given[name])
-                if name in given
-                else _default(name, given, environment, allows_token_file=allows_token_file)
-            )
-        except ValueError as error:
-            is_time = (
-                from_yaml and name in _TIMES and validators.is_changed_by_yaml(given.get(name))
-            )
-            problems.append(f"{name} {error}{_IN_QUOTES if is_time else ''}")
-    if "access_token" in given and "access_token_file" in given:
-        problems.append("access_token and access_token_file are both set: set only one of them")
-    elif path := values.get("access_token_file"):
-        try:
-            values["access_token"] = read_token_file(path)
-        except ValueError as error:
-            problems.append(f"access_token_file {error}")
-    if "organizations" in given:
-        problems += _read_organizations(given, values)
+    problems.extend(_missing(given, known, environment))
+    hint = _hint_of_yaml if from_yaml else lambda _: ""
+    values = read_fields(Settings, given, problems, hint=hint)
+    if {"organization_id", "organizations"} <= given.keys():
+        problems.append(f"organization_id and organizations are both set: {_ONE}")
+    _read_tokens(given, values, problems)
     if problems:
         raise SettingsError(problems)
     settings = Settings(**values)
@@ -217,6 +130,12 @@ def read_settings(
     if problems := list(_contradictions(settings)):
         raise SettingsError(problems)
     return settings
+
+
+def instant_of_setting(name: str, value: date | str) -> Instant:
+    """The instant of ``start_date`` or ``end_date``; `ValueError` is meant to follow a name."""
+    found: Instant = convert(fields_of(Settings)[name], value, [], path=name)
+    return found
 
 
 def shape_to_discover(config: Mapping[str, Any]) -> RecordShape:
@@ -248,46 +167,62 @@ def _warnings_of(token: str, path: str | None) -> Iterator[str]:
         )
 
 
-def _tokens(config: Mapping[str, Any]) -> Iterator[Any]:
-    """The tokens in a configuration, which need not be valid."""
-    yield config.get("access_token")
-    items = config.get("organizations")
-    for item in items if isinstance(items, list) else []:
-        if isinstance(item, dict):
-            yield item.get("access_token")
+def _missing(given: Mapping[str, Any], known: Collection[str], environment: str) -> Iterator[str]:
+    for name, others in _REQUIRED.items():
+        if given.keys().isdisjoint({name, *others}):
+            by_file = name == "access_token" and "access_token_file" in known
+            instead = ", or access_token_file to the path of a file with the token" * by_file
+            variable = f" ({environment}: {ENVIRONMENT_PREFIX}{name.upper()})" * bool(environment)
+            expected = fields_of(Settings)[name].expected
+            yield f"{name} is missing: set it to {expected}{instead}{variable}"
 
 
-def _read_organizations(given: Mapping[str, Any], values: dict[str, Any]) -> list[str]:
-    """Put the organizations into `values`; return one text for each thing to fix."""
-    if "organization_id" in given:
-        return ["organization_id and organizations are both set: set only one of them"]
-    has_token = not given.keys().isdisjoint(("access_token", "access_token_file"))
+def _hint_of_yaml(value: Any) -> str:
+    """A hint about a text that may be a time that a YAML parser has written in another form."""
     try:
-        values["organizations"] = read_organizations(
-            given["organizations"],
-            token=values.get("access_token", "") if has_token else None,
-            token_file=values.get("access_token_file"),
-        )
-    except ValueError as error:
-        return [f"organizations{problem}" for problem in error.args]
-    return []
-
-
-def _default(
-    name: str, given: Mapping[str, Any], environment: str, *, allows_token_file: bool
-) -> Any:
-    """The value of a setting that is unset; `ValueError` if it is required."""
-    if not given.keys().isdisjoint(_REPLACED_BY.get(name, ())):
+        datetime.fromisoformat(value)
+    except (TypeError, ValueError):
         return ""
-    if name in validators.EXPECTED:
-        by_file = allows_token_file and name == "access_token"
-        instead = ", or access_token_file to the path of a file with the token" if by_file else ""
-        variable = f"{ENVIRONMENT_PREFIX}{name.upper()}"
-        elsewhere = f" ({environment}: {variable})" if environment else ""
-        raise ValueError(f"is missing: set it to {validators.EXPECTED[name]}{instead}{elsewhere}")
-    if name == "action_types":
-        return ()
-    return SETTINGS_SCHEMA["properties"][name].get("default")
+    return "; in a YAML file write it in quotes"
+
+
+def _read_tokens(given: Mapping[str, Any], values: dict[str, Any], problems: list[str]) -> None:
+    """Read the files of tokens, and give each organization its own token or that of all."""
+    read_file = cache(read_token_file)  # a file that several organizations name is read once
+    shared = _token_of(values, "", read_file, problems)
+    values |= shared
+    has_shared = not given.keys().isdisjoint(shared)
+    found: dict[str, Organization] = {}
+    for number, each in enumerate(values.get("organizations", ())):
+        path = f"organizations[{number}]"
+        if each is None:  # its problem has been named
+            continue
+        own = _token_of(asdict(each), f"{path}.", read_file, problems)
+        if not any(own.values()) and not has_shared:
+            problems.append(
+                f"{path} has no access_token or access_token_file, and neither is set for all"
+                " organizations"
+            )
+        key = each.organization_id.lower()
+        if key in found:
+            problems.append(f"{path}.organization_id {key} is in the list twice")
+        found[key] = replace(each, **(own if any(own.values()) else shared))
+    values["organizations"] = tuple(found.values())
+
+
+def _token_of(
+    values: Mapping[str, Any], path: str, read_file: Callable[[str], str], problems: list[str]
+) -> dict[str, str | None]:
+    """The token of a run or of an organization, and the file that contains it, if there is one."""
+    token, file = values.get("access_token", ""), values.get("access_token_file")
+    if token and file:
+        problems.append(f"{path}access_token and {path}access_token_file are both set: {_ONE}")
+    elif file:
+        try:
+            token = read_file(file)
+        except ValueError as error:
+            problems.append(f"{path}access_token_file {error}")
+    return {"access_token": token, "access_token_file": file}
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
-from tap_audit_events.config.validators import set_values
+from tap_audit_events.config.fields import set_values
+from tap_audit_events.config.names import ENVIRONMENT_PREFIX
 from tap_audit_events.errors.exceptions import sanitize
 
 OF_THE_TAP: Final = {

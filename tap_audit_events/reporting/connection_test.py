@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
+
+from msgspec.structs import replace
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import ServiceError

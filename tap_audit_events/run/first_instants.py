@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.envelope import MAX_EVENTS
 from tap_audit_events.events.instants import Instant
@@ -24,7 +26,9 @@ def first_instants(
     """
     # If the bounds are rounded, the pages also contain events outside of the range.
     page_size = min(count, MAX_EVENTS) if window.rounded == window else MAX_EVENTS
-    own = replace(client, settings=replace(client.settings, page_size=page_size), order=order)
+    own = replace(
+        client, settings=structs.replace(client.settings, page_size=page_size), order=order
+    )
     return _find_instants(count, own, window, order), own.date
 
 

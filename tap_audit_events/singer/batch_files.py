@@ -16,7 +16,7 @@ from singer_sdk.helpers._batch import BaseBatchFileEncoding, SDKBatchMessage
 from upath import UPath
 
 from tap_audit_events.config.batch_config import LOCAL, BatchConfig
-from tap_audit_events.config.schema import PACKAGE
+from tap_audit_events.config.names import PACKAGE
 from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.singer.messages import MessageWriter
@@ -47,13 +47,13 @@ class BatchFiles:
         self._writer = writer
         self._logger = logger
         self._page_size = page_size
-        self._name = f"{config.prefix}{PACKAGE}-{uuid4()}"
+        self._name = f"{config.storage.prefix}{PACKAGE}-{uuid4()}"
         self._open: dict[str, _BatchFile] = {}
         self._started = self._written = 0
-        with _storage_errors(config.root):
-            self._root = UPath(config.root, **config.params)
-            if config.root.startswith(LOCAL):
-                folder = Path(config.root.removeprefix(LOCAL))
+        with _storage_errors(config.storage.root):
+            self._root = UPath(config.storage.root, **config.storage.params)
+            if config.storage.root.startswith(LOCAL):
+                folder = Path(config.storage.root.removeprefix(LOCAL))
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             else:
                 self._root.mkdir(parents=True, exist_ok=True)
@@ -106,14 +106,14 @@ class BatchFiles:
             self._logger.warning("The incomplete batch file %s is %s", sanitize(file.url), outcome)
         self._open.clear()
         if self._written:
-            names = f"{self._config.root}/{self._name}-*"
+            names = f"{self._config.storage.root}/{self._name}-*"
             self._logger.info("%d batch files written: %s", self._written, sanitize(names, 1000))
 
     def _start(self, stream: str) -> _BatchFile:
         self._started += 1
-        ending = "jsonl.gz" if self._config.compression == "gzip" else "jsonl"
+        ending = "jsonl.gz" if self._config.encoding.compression == "gzip" else "jsonl"
         name = f"{self._name}-{self._started}.{ending}"
-        url = f"{self._config.root}/{name}"
+        url = f"{self._config.storage.root}/{name}"
         with _storage_errors(url):
             file = _BatchFile(self._root / name, url, self._config)
         self._open[stream] = file
@@ -124,7 +124,7 @@ class BatchFiles:
         with _storage_errors(file.url):
             file.close()
             file.check_exists()
-        encoding = BaseBatchFileEncoding("jsonl", self._config.compression)
+        encoding = BaseBatchFileEncoding("jsonl", self._config.encoding.compression)
         self._writer.write_message(SDKBatchMessage(stream, encoding, [file.url]))
         del self._open[stream]  # after its message: a STATE may follow only then
         self._written += 1
@@ -140,7 +140,7 @@ class _BatchFile:
         self._path = path
         self._most_events = config.batch_size
         self._file: IO[bytes] = path.open("wb")
-        is_compressed = config.compression == "gzip"
+        is_compressed = config.encoding.compression == "gzip"
         # Not a `GzipFile`, which writes once more when it is collected, even after an error.
         self._compressor = (
             zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP) if is_compressed else None

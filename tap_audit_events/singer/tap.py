@@ -27,9 +27,11 @@ from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.environment import read_environment
+from tap_audit_events.config.fields import set_values
 from tap_audit_events.config.input_files import read_json_file
+from tap_audit_events.config.names import PACKAGE
 from tap_audit_events.config.process import runs_under_meltano
-from tap_audit_events.config.schema import PACKAGE, SETTINGS, SETTINGS_SCHEMA
+from tap_audit_events.config.schema import SETTINGS, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import (
     Settings,
     checked_settings,
@@ -38,7 +40,6 @@ from tap_audit_events.config.settings import (
     shape_to_discover,
 )
 from tap_audit_events.config.singer_shapes import check_catalog, check_state
-from tap_audit_events.config.validators import set_values
 from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, REPLICATION_KEY, STREAM
 from tap_audit_events.singer.command_line import with_one_line_errors

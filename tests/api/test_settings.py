@@ -45,7 +45,7 @@ WRONG: dict[str, list[Any]] = {
 def test_every_setting_is_an_argument() -> None:
     """The settings of only the tap are not: stream maps, batches and flattening."""
     arguments = inspect.signature(AuditEvents).parameters
-    assert {*arguments} == {*Settings.__dataclass_fields__} - {"is_one_of_several"}
+    assert {*arguments} == {*Settings.__struct_fields__} - {"is_one_of_several"}
     assert list(arguments) == list(SETTINGS_SCHEMA["properties"])
     assert {each.kind for each in arguments.values()} == {inspect.Parameter.KEYWORD_ONLY}
     required = {name for name, each in arguments.items() if each.default is inspect.Parameter.empty}

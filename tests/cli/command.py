@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
+from tap_audit_events.config.names import ENVIRONMENT_PREFIX
 from tests.forking import COMMAND, ForkedTap, PipedTap
 from tests.running import CODED, TIMEOUT_SECONDS, forms_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tap_audit_events.config.validators import base_url
+from tap_audit_events.config.checks import base_url
 
 
 @pytest.mark.parametrize(

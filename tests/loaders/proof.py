@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
+from tap_audit_events.config.names import ENVIRONMENT_PREFIX
 from tests.cli.command import Done
 from tests.forking import COMMAND
 from tests.loaders.pipeline import PROJECT

@@ -1,8 +1,8 @@
 """Organizations of a run: what those with one token share, and their log lines."""
 
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from requests import PreparedRequest, Request, Response
 
 from tap_audit_events.config.settings import read_settings

@@ -1,9 +1,9 @@
 """The token is sent to one origin only, and a rotated token is secret as soon as it is read."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from requests import PreparedRequest, Request, Response
 
 from tap_audit_events.config.settings import read_settings

@@ -27,7 +27,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        ({}, "batch_config.encoding must be an object"),
+        ({}, "batch_config.encoding is missing: set it to an object"),
         ({"encoding": {"format": "parquet"}}, "batch_config.encoding.format must be jsonl"),
         ({"storage": {"root": "s3://"}}, "batch_config.storage.root must be a folder"),
         ({"storage": {"rot": "/tmp"}}, "batch_config.storage has no setting 'rot'"),  # noqa: S108
