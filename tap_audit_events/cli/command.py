@@ -99,17 +99,29 @@ The end of the path selects the format:
   /          a folder of Parquet files, with a subfolder for each UTC day
              (also without the slash, if the folder exists)
 
+\b
+A URL selects a database:
+  postgresql://user@host/database
+             a table of PostgreSQL, which gets what is new; keep the
+             password in PGPASSWORD or ~/.pgpass. Needs [postgres]
+
 Without --state, the new file or table replaces the old one when it is complete; a folder must be
 empty or missing. With --state, new events are added when the export ends, even if an error ends it.
-An export that is killed leaves each file whole: the old one or the new one."""
+An export that is killed leaves each file whole: the old one or the new one. A table needs no
+--state: its state is in the database, and the next export continues after what was committed."""
 )
 @click.option(
     "--to",
     required=True,
     multiple=True,
     callback=_only_one,
-    metavar="PATH",
+    metavar="PLACE",
     help="What to write; see below.",
+)
+@click.option(
+    "--table",
+    metavar="NAME",
+    help="The table of PostgreSQL, such as raw.audit_events.  [default: audit_events]",
 )
 @click.option(
     "--state",
@@ -121,11 +133,11 @@ An export that is killed leaves each file whole: the old one or the new one."""
     " creates it.",
 )
 @common_options
-def export(to: str, state: Path | None, common: Common) -> None:
-    """Write events to a file, a folder or a DuckDB table."""
+def export(to: str, table: str | None, state: Path | None, common: Common) -> None:
+    """Write events to a file, a folder, or a table of DuckDB or PostgreSQL."""
     from tap_audit_events.cli.export import run_export
 
-    run_export(to, state, common)
+    run_export(to, table, state, common)
 
 
 @audit_events.command(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator
@@ -17,14 +17,15 @@ from tap_audit_events.config.process import tune_memory
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.outputs.durable import InPlaceError
-from tap_audit_events.outputs.formats import open_output
-from tap_audit_events.outputs.output import Output
+from tap_audit_events.outputs.formats import Opened, open_output
 
 Pages: TypeAlias = PageIterator | Generator[EventPage, None, None]
 
+_NEXT: Final = "the next export continues after them"
 
-def run_export(to: str, state_path: Path | None, common: Common) -> None:
-    """Export events to a path.
+
+def run_export(to: str, table: str | None, state_path: Path | None, common: Common) -> None:
+    """Export events to a path, or into a table of a database.
 
     Raises:
         AuditEventsError: the output does not have all events; a note says which it has, if any.
@@ -36,11 +37,14 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
         os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
     events = common.events_of(settings)
     end = settings.end_date or instant_of(datetime.now(UTC))
-    with open_output(to, state_path) as output, closing(Reporter(end, quiet=common.quiet)) as shown:
-        extends = state_path is not None
-        Export(lambda state: events.pages(state=state), output, to, shown, extends=extends).run()
-        verb = "Added" if extends else "Exported"
-        shown.done(f"{verb} to {to}" if shown.events or not extends else f"Nothing new for {to}")
+    with (
+        open_output(to, table, state_path) as opened,
+        closing(Reporter(end, quiet=common.quiet)) as shown,
+    ):
+        Export(lambda state: events.pages(state=state), opened, shown).run()
+        verb = "Added" if opened.extends else "Exported"
+        is_new = shown.events or not opened.extends
+        shown.done(f"{verb} to {opened.name}" if is_new else f"Nothing new for {opened.name}")
 
 
 class Export:
@@ -48,26 +52,16 @@ class Export:
 
     Args:
         read: reads the pages after a state.
-        output: receives the pages.
-        name: the output's name in messages.
+        opened: receives the pages.
         reporter: shows the progress.
-        extends: whether new events are added to the output; else the output is replaced.
     """
 
     def __init__(
-        self,
-        read: Callable[[Mapping[str, Any]], Pages],
-        output: Output,
-        name: str,
-        reporter: Reporter,
-        *,
-        extends: bool,
+        self, read: Callable[[Mapping[str, Any]], Pages], opened: Opened, reporter: Reporter
     ) -> None:
         self._read = read
-        self._output = output
-        self._name = name
+        self._output, self._name, self._extends = opened
         self._reporter = reporter
-        self._extends = extends
         self._ended_by: AuditEventsError | None = None
 
     def run(self) -> None:
@@ -84,6 +78,9 @@ class Export:
                     self._output.write(page)
                     self._reporter.page(page)
                     last = page
+                    if self._output.is_part_complete:
+                        self._output.commit(page.state)
+                        note = f"{self._reporter.events:,} new events are in {self._name}: {_NEXT}."
             if self._ended_by is None or self._extends:
                 if self._extends:
                     note = f"If {self._name} was changed, the next export completes it."
@@ -111,7 +108,4 @@ class Export:
             return f"{self._name} is as it was before."
         if not self._reporter.events:
             return f"Nothing was added to {self._name}."
-        return (
-            f"The {self._reporter.events:,} events before that are in {self._name} and in the state"
-            " file: the next export continues after them."
-        )
+        return f"The {self._reporter.events:,} events before that are in {self._name}: {_NEXT}."

@@ -22,13 +22,14 @@ from tap_audit_events.outputs.durable import (
     unusable,
 )
 from tap_audit_events.outputs.lock import exclusive
+from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.state_checks import warn_if_moved, without_state
 from tap_audit_events.outputs.state_file import StateFile
 
 STAGING: Final = ".new"
 
 
-class NewFolder:
+class NewFolder(Output):
     """A folder that an export creates as a whole: it must be empty or absent."""
 
     def __init__(self, path: Path) -> None:
@@ -65,7 +66,7 @@ class NewFolder:
         return staging
 
 
-class GrowingFolder:
+class GrowingFolder(Output):
     """A folder to which each export adds files with the new events.
 
     Args:

@@ -24,6 +24,7 @@ from tap_audit_events.outputs.durable import (
     put_in_place,
     temporary,
 )
+from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.state_checks import (
     meanwhile,
     other_columns,
@@ -62,7 +63,7 @@ _COLUMNS: Final = ", ".join(
 _TIME: Final = SCHEMA.get_field_index("occurred_at")
 
 
-class DuckDBTable:
+class DuckDBTable(Output):
     """The table `audit_events` of a DuckDB file; other tables stay as they are.
 
     The state is also in the file, in a table of one row. If the state file differs, that row is

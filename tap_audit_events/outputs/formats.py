@@ -20,20 +20,50 @@ from tap_audit_events.outputs.durable import (
 )
 from tap_audit_events.outputs.lock import locked
 from tap_audit_events.outputs.output import Output
+from tap_audit_events.outputs.postgres_url import AMBIGUOUS, is_ambiguous, is_postgres_url
 from tap_audit_events.outputs.state_file import StateFile
 
 FOLDER: Final = "/"
+TABLE: Final = "audit_events"
+
+
+class Opened(NamedTuple):
+    """An output of an export.
+
+    Attributes:
+        output: the output.
+        name: what messages call it; contains no password.
+        extends: whether new events are added to it; else it is replaced.
+    """
+
+    output: Output
+    name: str
+    extends: bool
 
 
 @contextmanager
-def open_output(to: str, state_path: Path | None) -> Iterator[Output]:
+def open_output(to: str, table: str | None, state_path: Path | None) -> Iterator[Opened]:
     """The output that `--to` names. Within the ``with`` block, no other run may write it.
+
+    Args:
+        to: a path or a URL.
+        table: the table of a database, None for the usual one.
+        state_path: the state file, if any.
 
     Raises:
         SettingsError: the output or its state file cannot be used, another run is writing to one of
             them, or a library that the output needs is not installed.
         OutputError: the system refuses one of them.
     """
+    if is_postgres_url(to):
+        if state_path is not None:
+            problem = "--state is for files: the state of a table is next to it, in the database"
+            raise unusable(f"{problem}. Leave it out")
+        name = TABLE if table is None else table
+        yield Opened(_postgres_table(to, name), name, extends=True)
+        return
+    if table is not None:
+        raise unusable("--table names a table of PostgreSQL: leave it out for a file")
     form = form_of(to)
     path = resolved(Path(to))
     if form != FOLDER:
@@ -48,7 +78,7 @@ def open_output(to: str, state_path: Path | None) -> Iterator[Output]:
             locks.enter_context(locked(state_file.path))
         if state_file is None or form != FOLDER:  # several runs may add to one folder
             locks.enter_context(locked(path))
-        yield FORMATS[form].new(path, state_file)
+        yield Opened(FORMATS[form].new(path, state_file), to, extends=state_path is not None)
 
 
 def form_of(text: str) -> str:
@@ -58,7 +88,7 @@ def form_of(text: str) -> str:
         SettingsError: it is a URL, or the suffix is unknown.
     """
     if "://" in text:  # not shown: a password may be in it
-        raise unusable("--to must be a path, not a URL: an export writes to this machine only")
+        raise unusable("--to must be a path, not a URL, except that of a database: postgresql://…")
     if text.endswith(FOLDER) or os.path.isdir(text):  # noqa: PTH112 - no error for any text
         return FOLDER
     for suffix in sorted(FORMATS, key=len, reverse=True):
@@ -75,6 +105,14 @@ class Format(NamedTuple):
 
     meaning: str
     new: Callable[[Path, StateFile | None], Output]
+
+
+def _postgres_table(url: str, table: str) -> Output:
+    if is_ambiguous(url):
+        raise unusable(f"--to cannot be used: {AMBIGUOUS}")
+    from tap_audit_events.outputs.postgres_table import PostgresTable
+
+    return PostgresTable(url, table)
 
 
 def _parquet_file(path: Path, state_file: StateFile | None) -> Output:

@@ -12,8 +12,14 @@ class Output(Protocol):
     """An output of one export. Call `begin`, `write` for each page, then `commit` or `discard`.
 
     Nothing is visible before `commit`. If the process is killed during `commit`, the output is the
-    old or the new one, or the next `begin` completes the new one.
+    old or the new one, or the next `begin` completes the new one. After a `commit`, a large export
+    may continue with the next part.
     """
+
+    @property
+    def is_part_complete(self) -> bool:
+        """Whether to commit what was written before the next page."""
+        return False
 
     def begin(self) -> Mapping[str, Any]:
         """Check that the output can be used, and return the state from which to continue.

@@ -15,6 +15,7 @@ from tap_audit_events.outputs.durable import (
     put_in_place,
     temporary,
 )
+from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.state_checks import check_unchanged, meanwhile, warn_if_moved
 from tap_audit_events.outputs.state_file import StateFile
 
@@ -31,7 +32,7 @@ NewWriter: TypeAlias = Callable[[Path, Path | None], Writer]
 """Creates the writer of a new file, which begins with the content of an old file, if given."""
 
 
-class SingleFile:
+class SingleFile(Output):
     """An output that is one file, such as Parquet or JSON Lines.
 
     Args:

@@ -12,6 +12,7 @@ from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.outputs.formats import Opened
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import TOO_DEEP
 from tests.cli.command import Command
@@ -43,7 +44,7 @@ def test_nothing_is_added_if_an_event_cannot_be_written(to: str, tmp_path: Path)
     reporter = Reporter(EARLIEST, quiet=True)
 
     with pytest.raises(ContractError, match="AE-NESTING") as raised:
-        Export(read, output, to, reporter, extends=True).run()
+        Export(read, Opened(output, to, extends=True), reporter).run()
 
     assert raised.value.__notes__ == [f"{to} is as it was before."]
     assert list(tmp_path.iterdir()) == []

@@ -128,8 +128,7 @@ def test_an_error_in_the_middle_keeps_the_events_before_it_with_a_state(
 
     assert exported(command.folder / to) == expected(EVENTS[:40])
     assert refused(done, "AE-403").endswith(
-        f"The 40 events before that are in {to} and in the state file: the next export continues"
-        " after them."
+        f"The 40 events before that are in {to}: the next export continues after them."
     )
     command(*extended, **SMALL_PAGES).raise_for_exit_code()
     assert exported(command.folder / to) == expected(EVENTS)
@@ -166,7 +165,7 @@ def test_a_signal_keeps_the_events_before_it_with_a_state(
     (count,) = map(int, re.findall(r"The (\d+) events", log))  # as many as the export had received
     assert log == (
         f"AE-STOPPED: Stopped by a signal, SIGINT. The {count} events before that are in"
-        f" {to} and in the state file: the next export continues after them.\n"
+        f" {to}: the next export continues after them.\n"
     )
     assert 0 < count <= 40
     assert exported(command.folder / to) == expected(EVENTS[:count])

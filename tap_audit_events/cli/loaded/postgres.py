@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -10,18 +9,13 @@ from typing import Any, Final
 
 from tap_audit_events.cli.loaded.batches import BATCH_ROWS, NoTableError, Range, unreadable
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
-from tap_audit_events.errors.exceptions import missing_extra, sanitize
-from tap_audit_events.errors.redaction import register_secret
-
-try:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-except ImportError:
-    raise missing_extra("psycopg", "postgres") from None
-
-CONNECT_SECONDS: Final = 30
-
-_PORTS: Final = re.compile(r"[0-9,]*")
+from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.outputs.postgres_connection import (
+    PostgresError,
+    connect,
+    parameters_of,
+    reason_of,
+)
 
 _BEGIN: Final = """
 SET TRANSACTION READ ONLY;
@@ -53,7 +47,7 @@ class PostgresDatabase:
     """A connection to a database.
 
     Args:
-        url: its URL, with a scheme in lower case. The password may be in it, in ``PGPASSWORD`` or
+        url: its URL. The password may be in it, in ``PGPASSWORD`` or
             in a password file.
 
     Raises:
@@ -63,21 +57,14 @@ class PostgresDatabase:
     def __init__(self, url: str) -> None:
         self.name = "PostgreSQL"
         try:
-            given = conninfo_to_dict(url)
-        except psycopg.Error:  # its text may contain the password
-            raise unreadable(self.name, "the URL is not as libpq expects it") from None
-        register_secret(*(str(given.get(name) or "") for name in ("password", "sslpassword")))
-        # If there is no host, what looks like the port may be a password.
-        if not _PORTS.fullmatch(str(given.get("port") or "")):
-            raise unreadable(self.name, "the port in the URL is not a number")
+            given = parameters_of(url)
+        except ValueError as error:
+            raise unreadable(self.name, error) from None
         self.name = sanitize(
             f"PostgreSQL at {given.get('host') or 'localhost'}, {given.get('dbname') or 'default'}"
         )
-        given.setdefault("connect_timeout", CONNECT_SECONDS)
         with self._errors():
-            self._connection = psycopg.connect(
-                **{name: str(value) for name, value in given.items()}
-            )
+            self._connection = connect(given)
             self._connection.execute(_BEGIN)  # the transaction lasts until the connection is closed
 
     def close(self) -> None:
@@ -124,6 +111,5 @@ class PostgresDatabase:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except psycopg.Error as error:
-            reason = error.diag.message_primary or str(error)
-            raise unreadable(self.name, sanitize(reason)) from None
+        except PostgresError as error:
+            raise unreadable(self.name, reason_of(error)) from None

@@ -15,10 +15,7 @@ from tap_audit_events.cli.loaded.batches import Loaded, unreadable
 from tap_audit_events.cli.loaded.database import Database, TableRows
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.stream_names import STREAM
-
-_URL: Final = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
-_UNAMBIGUOUS: Final = re.compile(r"[^/@]*@[^@]*|[^@]*")
-"""The rest of a URL, if it is certain where a password in it ends."""
+from tap_audit_events.outputs.postgres_url import AMBIGUOUS, is_ambiguous, is_postgres_url
 
 _MAY_HAVE_PASSWORD: Final = re.compile(r"://|(?:password|pwd)\s*=|:.*@", re.IGNORECASE)
 _DATABASES: Final = (".duckdb", ".db", ".ddb")
@@ -54,7 +51,7 @@ def open_loaded(
 
 def is_database(text: str) -> bool:
     """Whether a text names a database."""
-    return bool(_URL.match(text)) or text.endswith(_DATABASES)
+    return is_postgres_url(text) or text.endswith(_DATABASES)
 
 
 def _check_place(text: str, option: str) -> None:
@@ -65,11 +62,11 @@ def _check_place(text: str, option: str) -> None:
     """
     if not text:
         raise unreadable(option, "the path is empty")
-    if scheme := _URL.match(text):
-        if not _UNAMBIGUOUS.fullmatch(text, scheme.end()):
-            raise unreadable(option, "in the URL, write / in the password as %2F, and each @ but"
-                             " the one before the host as %40")  # fmt: skip
-    elif _MAY_HAVE_PASSWORD.search(text) and not exists(text):  # noqa: PTH110 - no error for a long text
+    if is_ambiguous(text):
+        raise unreadable(option, AMBIGUOUS)
+    if is_postgres_url(text):
+        return
+    if _MAY_HAVE_PASSWORD.search(text) and not exists(text):  # noqa: PTH110 - no error for a long text
         raise unreadable(option, "it is neither a path that exists nor a URL that begins with"
                          " postgresql:// or postgres://")  # fmt: skip
 
@@ -88,10 +85,10 @@ def open_database(text: str, option: str) -> Iterator[Database]:
     """
     _check_place(text, option)
     database: Database
-    if scheme := _URL.match(text):
+    if is_postgres_url(text):
         from tap_audit_events.cli.loaded.postgres import PostgresDatabase
 
-        database = PostgresDatabase(f"{scheme[0].lower()}{text[scheme.end() :]}")
+        database = PostgresDatabase(text)
     elif text.endswith(_DATABASES):
         from tap_audit_events.cli.loaded.duckdb_file import DuckDBFile
 
