@@ -157,8 +157,10 @@ def _problems(connection: psycopg.Connection[Any], table: str) -> Iterator[str]:
         name: (type_, is_required)
         for name, type_, is_required in connection.execute(_COLUMNS_OF, [table]).fetchall()
     }
+    if missing := [name for name in COLUMNS.names if name not in found]:
+        yield f"there is no {', '.join(missing)}"
     for field in COLUMNS:
-        type_, _ = found.pop(field.name, ("missing", False))
+        type_, _ = found.pop(field.name, (_type_of(field), False))
         if type_ != _type_of(field):
             yield f"{field.name} is {type_}, but must be {_type_of(field)}"
     for name, (_, is_required) in found.items():

@@ -49,9 +49,9 @@ def exported(path: Path) -> list[Event]:
     if not path.exists():
         return []
     if path.is_dir():
-        return [event for each in _parts(path) for event in _of_table(pq.read_table(each), path)]
+        return [event for each in _parts(path) for event in of_table(pq.read_table(each), path)]
     if path.suffix == ".parquet":
-        return _of_table(pq.read_table(path), path)
+        return of_table(pq.read_table(path), path)
     if path.suffix == ".duckdb":
         return _of_duckdb(path)
     assert path.suffix in {".jsonl", ".gz"}
@@ -93,10 +93,10 @@ def _of_duckdb(path: Path) -> list[Event]:
             return []
         connection.execute("SET timezone = 'UTC'")
         table = connection.sql("FROM audit_events").to_arrow_table()
-    return _of_table(table, path)
+    return of_table(table, path)
 
 
-def _of_table(table: pa.Table, path: Path) -> list[Event]:
+def of_table(table: pa.Table, path: Path) -> list[Event]:
     assert table.column_names[: len(COLUMNS)] == SCHEMA.names
     columns = table.select(SCHEMA.names).to_pydict()
     if path.is_dir():

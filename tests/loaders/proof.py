@@ -40,7 +40,7 @@ def audit_events(
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, python_of_proof(), "-m", COMMAND, *arguments],
         cwd=folder,
-        env=_variables(settings) | environment,
+        env=variables_of(settings) | environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=1000,
@@ -56,13 +56,13 @@ def audit_events(
 
 @contextmanager
 def started(
-    folder: Path, settings: dict[str, Any], *arguments: str
+    folder: Path, settings: dict[str, Any], *arguments: str, **environment: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start the command; at the end of the block, kill it if it still runs."""
     with subprocess.Popen(
         [python_of_proof(), "-m", COMMAND, *arguments],
         cwd=folder,
-        env=_variables(settings),
+        env=variables_of(settings) | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -73,7 +73,7 @@ def started(
             process.kill()
 
 
-def _variables(settings: dict[str, Any]) -> dict[str, str]:
+def variables_of(settings: dict[str, Any]) -> dict[str, str]:
     given = {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(each) for name, each in settings.items()}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     return {**inherited, "PYTHONPATH": str(PROJECT), **given}
