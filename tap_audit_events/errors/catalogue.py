@@ -328,8 +328,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.OUTPUT,
         "The output cannot be written",
         "The disk is full, the folder does not exist or may not be written to, another program has"
-        " the file open, or the path, its content and the state file do not fit together. The line"
-        " says which.",
+        " the file open, or the path, its content and the state file do not fit together. Or the"
+        " database cannot be reached, or refuses the table or a right. The line says which.",
         "Fix that, and run the command again.",
     ),
     "AE-BUSY": ErrorEntry(

@@ -32,7 +32,7 @@ def test_a_file_of_another_kind_is_not_extended(
     assert command.left_over == []
 
 
-@pytest.mark.parametrize("to", ["postgresql://u:SeCr3tPw@db/w"])
+@pytest.mark.parametrize("to", ["mysql://u:SeCr3tPw@db/w"])
 def test_a_url_as_the_output_is_not_shown(to: str, command: Command) -> None:
     """The URL may contain a password, so the error only says that a path is needed."""
     error = refused(command("export", "--to", to))

@@ -120,8 +120,7 @@ def test_each_run_adds_what_is_new(warehouse: Warehouse) -> None:
 
     newest = max(each["occurredAt"] for each in OLD + HOSTILE)
     late = an_event(id="late", at=newest)
-    warehouse.service.add_late([late])
-    warehouse.service.add(NEW)
+    warehouse.service.add([late, *NEW])
     warehouse.export().raise_for_exit_code()
     assert warehouse.events == expected([*EVENTS, *HOSTILE, late])
     assert list(warehouse.folder.glob("*.json")) == []
