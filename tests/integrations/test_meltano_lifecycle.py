@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tap_audit_events.events.instants import parse_instant, text_of
 from tap_audit_events.sandbox import Fault, generate
 from tests.integrations.pipeline import (
     NOON,
@@ -45,7 +46,7 @@ def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
 
 
 def newest(events: list[Event]) -> str:
-    return max(str(event["occurredAt"]) for event in events)
+    return text_of(max(parse_instant(event["occurredAt"]) for event in events))
 
 
 def state(pipeline: Pipeline, state_id: str = STATE_ID) -> dict[str, Any]:
