@@ -99,10 +99,10 @@ BAD = [
     ([1], "organizations[0] must be an object"),
     ([{"organization_id": "x"}], "organizations[0].organization_id is not a UUID"),
     ([{"organization_id": an_id(1)}] * 2, "organizations[1].organization_id 00000001"),
-    ([{"organization_id": an_id(1), "name": 1}], "organizations[0] has an unknown name 'name': "),
+    ([{"organization_id": an_id(1), "name": 1}], "organizations[0] has no setting 'name'"),
     (
         [{"organization_id": an_id(1), "access_token": "a", "access_token_file": "b"}],
-        "organizations[0].access_token and .access_token_file are both set",
+        "organizations[0].access_token and organizations[0].access_token_file are both set",
     ),
 ]
 
