@@ -135,7 +135,7 @@ def test_the_command_for_a_missing_extra_adds_it_and_keeps_the_others(
         "TAP_AUDIT_EVENTS_ACCESS_TOKEN": holds.access_token,
     }
     install(f"{program} install '.[postgres]'", clone, environment)
-    failed = shell("audit-events export --to a.parquet", tmp_path, environment)
+    failed = shell("audit-events export --to a.duckdb", tmp_path, environment)
     error = failed.stderr.strip().splitlines()[-1]
     assert "AE-EXTRA: " in error
     command = error.partition(" everything else: ")[2]
@@ -143,8 +143,8 @@ def test_the_command_for_a_missing_extra_adds_it_and_keeps_the_others(
     assert not [word for word in installs if word.startswith("tap-audit-events[")]
 
     check(command, tmp_path, environment)
-    check("audit-events export --to a.parquet", tmp_path, environment)
-    check(f"{python_of(environment)} -c 'import psycopg, pyarrow'", tmp_path, environment)
+    check("audit-events export --to a.duckdb", tmp_path, environment)
+    check(f"{python_of(environment)} -c 'import psycopg, duckdb'", tmp_path, environment)
 
 
 def test_the_first_steps_lead_to_a_second_run_without_repeats(
