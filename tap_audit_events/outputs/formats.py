@@ -20,11 +20,13 @@ from tap_audit_events.outputs.durable import (
 )
 from tap_audit_events.outputs.lock import locked
 from tap_audit_events.outputs.output import Output
-from tap_audit_events.outputs.postgres_url import AMBIGUOUS, is_ambiguous, is_postgres_url
+from tap_audit_events.outputs.postgres_url import AMBIGUOUS, is_ambiguous
 from tap_audit_events.outputs.state_file import StateFile
 
 FOLDER: Final = "/"
 TABLE: Final = "audit_events"
+
+_ONLY_POSTGRES: Final = "--table names a table of PostgreSQL"
 
 
 class Opened(NamedTuple):
@@ -46,7 +48,7 @@ def open_output(to: str, table: str | None, state_path: Path | None) -> Iterator
     """The output that `--to` names. Within the ``with`` block, no other run may write it.
 
     Args:
-        to: a path or a URL.
+        to: a path or a URL; how it begins or ends selects the kind.
         table: the table of a database, None for the usual one.
         state_path: the state file, if any.
 
@@ -55,15 +57,17 @@ def open_output(to: str, table: str | None, state_path: Path | None) -> Iterator
             them, or a library that the output needs is not installed.
         OutputError: the system refuses one of them.
     """
-    if is_postgres_url(to):
+    if prefix := next((each for each in TABLES if to.lower().startswith(each)), None):
+        kind = TABLES[prefix]
         if state_path is not None:
-            problem = "--state is for files: the state of a table is next to it, in the database"
+            problem = f"--state is for files: {kind.meaning} keeps its state itself"
             raise unusable(f"{problem}. Leave it out")
-        name = TABLE if table is None else table
-        yield Opened(_postgres_table(to, name), name, extends=True)
+        if table is not None and not kind.is_named:
+            raise unusable(f"{_ONLY_POSTGRES}: leave it out for {kind.meaning}")
+        yield kind.new(to, table)
         return
     if table is not None:
-        raise unusable("--table names a table of PostgreSQL: leave it out for a file")
+        raise unusable(f"{_ONLY_POSTGRES}: leave it out for a file")
     form = form_of(to)
     path = resolved(Path(to))
     if form != FOLDER:
@@ -88,7 +92,8 @@ def form_of(text: str) -> str:
         SettingsError: it is a URL, or the suffix is unknown.
     """
     if "://" in text:  # not shown: a password may be in it
-        raise unusable("--to must be a path, not a URL, except that of a database: postgresql://…")
+        problem = "--to must be a path, or a URL that begins with one of"
+        raise unusable(f"{problem} {', '.join(TABLES)}")
     if text.endswith(FOLDER) or os.path.isdir(text):  # noqa: PTH112 - no error for any text
         return FOLDER
     for suffix in sorted(FORMATS, key=len, reverse=True):
@@ -101,18 +106,33 @@ def form_of(text: str) -> str:
 
 
 class Format(NamedTuple):
-    """A kind of output: what it is, and how to create it from its path and its state file."""
+    """A kind of file: what it is, and how to create it from its path and its state file."""
 
     meaning: str
     new: Callable[[Path, StateFile | None], Output]
 
 
-def _postgres_table(url: str, table: str) -> Output:
+class Table(NamedTuple):
+    """A kind of table that keeps its state itself, so that each export adds what is new.
+
+    Attributes:
+        meaning: what it is.
+        new: opens the table that `--to` and `--table` name.
+        is_named: whether it accepts `--table`.
+    """
+
+    meaning: str
+    new: Callable[[str, str | None], Opened]
+    is_named: bool = False
+
+
+def _postgres_table(url: str, table: str | None) -> Opened:
     if is_ambiguous(url):
         raise unusable(f"--to cannot be used: {AMBIGUOUS}")
     from tap_audit_events.outputs.postgres_table import PostgresTable
 
-    return PostgresTable(url, table)
+    name = TABLE if table is None else table
+    return Opened(PostgresTable(url, name), name, extends=True)
 
 
 def _parquet_file(path: Path, state_file: StateFile | None) -> Output:
@@ -150,4 +170,10 @@ FORMATS: Final = {
     ".jsonl.gz": Format("JSON Lines, compressed", partial(_json_lines, compressed=True)),
     FOLDER: Format("a folder of Parquet files, a subfolder for each UTC day", _folder),
 }
-"""The kinds of output, by the end of the path that selects each."""
+"""The kinds of file, by the end of the path that selects each."""
+
+TABLES: Final = {
+    "postgresql://": Table("a table of PostgreSQL", _postgres_table, is_named=True),
+    "postgres://": Table("a table of PostgreSQL", _postgres_table, is_named=True),
+}
+"""The kinds of table, by the start of the text that selects each, in lower case."""

@@ -32,12 +32,21 @@ def test_a_file_of_another_kind_is_not_extended(
     assert command.left_over == []
 
 
-@pytest.mark.parametrize("to", ["mysql://u:SeCr3tPw@db/w"])
-def test_a_url_as_the_output_is_not_shown(to: str, command: Command) -> None:
-    """The URL may contain a password, so the error only says that a path is needed."""
-    error = refused(command("export", "--to", to))
-    assert "--to must be a path, not a URL" in error
+def test_a_url_of_an_unknown_kind_is_not_shown(command: Command) -> None:
+    """The URL may contain a password, so the error only names the kinds."""
+    error = refused(command("export", "--to", "mysql://u:SeCr3tPw@db/w"))
+
+    assert all(prefix in error for prefix in formats.TABLES)
+    assert "mysql" not in error
     assert "SeCr3tPw" not in error
+
+
+@pytest.mark.parametrize("prefix", formats.TABLES)
+def test_options_that_a_table_does_not_have_are_refused(prefix: str, command: Command) -> None:
+    done = command("export", "--to", f"{prefix.upper()}db/w", "--state", "s.json")
+    assert "--state is for files" in refused(done)
+    done = command("export", "--to", "a.jsonl", "--table", "raw.events")
+    assert "--table names a table of PostgreSQL" in refused(done)
 
 
 @pytest.mark.parametrize("to", ["events", "events.csv", ".parquet"])
