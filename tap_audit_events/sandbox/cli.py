@@ -13,13 +13,13 @@ from typing import Any
 import click
 
 from tap_audit_events.errors.installation import command_for
+from tap_audit_events.sandbox import serve
 from tap_audit_events.sandbox.cli_options import (
     create_service,
     environment_of,
     service_options,
 )
 from tap_audit_events.sandbox.faults import FAULTS_HELP
-from tap_audit_events.sandbox.serving import serve
 
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127

@@ -12,7 +12,7 @@ import click
 from tap_audit_events.sandbox.data.events import MAXIMUM_DAYS, ORGANIZATION_ID, generate
 from tap_audit_events.sandbox.data.instants import instant_of
 from tap_audit_events.sandbox.faults import Fault
-from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, RateLimit, Service
+from tap_audit_events.sandbox.service import RateLimit, Service
 from tap_audit_events.sandbox.several import SeveralServices
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -74,11 +74,6 @@ _OPTIONS: Final = (
     click.option("--cursor-lifetime", "cursor_lifetime_requests", metavar="REQUESTS",
                  type=click.IntRange(min=1),
                  help="Refuse a cursor after this many further requests."),
-    click.option("--keep-alive", "keep_alive_seconds", default=KEEP_ALIVE_SECONDS,
-                 metavar="SECONDS", show_default=True, type=_FROM_ZERO,
-                 help="Close a connection that has been idle for this time."),
-    click.option("--gzip", is_flag=True,
-                 help="Compress response bodies for clients that accept gzip."),
     click.option("--fault", "faults", multiple=True, metavar="FAULT", callback=_faults,
                  help="Make requests fail, as described below. May be given more than once."),
 )  # fmt: skip

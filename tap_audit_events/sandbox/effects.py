@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.response import Response, error_response
@@ -21,13 +19,10 @@ class ActiveFaults:
     def of_kind(self, kind: str) -> list[Fault]:
         return [fault for fault in self._faults if fault.kind == kind]
 
-    def replacement(self, reused: bool) -> Response | None:
-        """The response that replaces the service's own, if a fault gives one.
-
-        `reused` says whether the connection had carried a request before.
-        """
+    def replacement(self) -> Response | None:
+        """The response that replaces the service's own, if a fault gives one."""
         for fault in self._faults:
-            if fault.kind == "reset" or (fault.kind == "reset-reused" and reused):
+            if fault.kind == "reset":
                 return Response(0, reset=True)
             if fault.kind == "status":
                 return _status(fault)
@@ -50,37 +45,21 @@ class ActiveFaults:
         return max((fault.back for fault in self.of_kind("same-cursor")), default=0)
 
     def applied_to(self, response: Response) -> Response:
-        """The response, sent as the faults say: later, cut, dripping or with a wrong length."""
-        for fault in self._faults:
-            if fault.kind == "hang":
-                response = replace(response, wait_seconds=response.wait_seconds + fault.seconds)
-            if fault.kind == "cut":
-                half = len(response.body) // 2
-                sent = half if fault.sent_bytes is None else fault.sent_bytes
-                response = replace(response, cut_after=sent)
-            if fault.kind == "drip":
-                response = replace(response, drip=(fault.sent_bytes or 1, fault.seconds))
-            if fault.kind == "wrong-length":
-                response = replace(response, wrong_length=True)
+        """The response, sent as the faults say: later or cut."""
+        for fault in self.of_kind("hang"):
+            response = replace(response, wait_seconds=response.wait_seconds + fault.seconds)
+        for fault in self.of_kind("cut"):
+            half = len(response.body) // 2
+            sent = half if fault.sent_bytes is None else fault.sent_bytes
+            response = replace(response, cut_after=sent)
         return response
 
 
 def _status(fault: Fault) -> Response:
-    date = None if fault.retry_after_date is None else _http_date(fault.retry_after_date)
-    given = (
-        ("retry-after", fault.retry_after),
-        ("retry-after", date),
-        ("location", fault.location),
-    )
+    given = (("retry-after", fault.retry_after), ("location", fault.location))
     headers = tuple((name, value) for name, value in given if value is not None)
-    response = error_response(fault.code, fault.err_code, fault.msg, None, headers)
     if fault.text is not None:
-        own_headers = (("content-type", fault.content_type), *headers)
-        response = Response(fault.code, own_headers, fault.text)
+        return Response(fault.code, (("content-type", fault.content_type), *headers), fault.text)
+    response = error_response(fault.code, fault.err_code, fault.msg, None, headers)
     # 204 and 304 have no body (RFC 9110, 6.4.1).
     return replace(response, body=b"") if fault.code in (204, 304) else response
-
-
-def _http_date(seconds_ahead: float) -> str:
-    moment = datetime.now(UTC) + timedelta(seconds=seconds_ahead)
-    return format_datetime(moment, usegmt=True)

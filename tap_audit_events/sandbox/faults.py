@@ -19,24 +19,17 @@ numbered from 1: 3, 3-5, 3-, 2,4, */10 (every tenth), * (all).
 \b
 Instead of a page:
   status:code=429,retry-after=3@2  an error with this status; other options
-                                   are retry-after-date=SECONDS (from now),
-                                   err-code, msg and location
+                                   are err-code, msg and location
   body:text=%3Chtml%3E,content-type=text/html@1
                                    status 200 with these bytes, which are
                                    written percent-encoded
   reset@3                          the connection is reset
-  reset-reused@*                   the connection is reset if it has carried
-                                   a request before
 
 \b
 Sending a response:
   cut:bytes=100@4                  the connection ends after 100 bytes of the
                                    body; without bytes=, after half of it
   hang:seconds=90@5                the response is sent after 90 seconds
-  drip:bytes=10,seconds=0.5@6      the body is sent 10 bytes at a time, half
-                                   a second apart
-  wrong-length@7                   Content-Length: 10 is sent next to
-                                   Transfer-Encoding: chunked
 
 \b
 The events of a page:
@@ -60,22 +53,20 @@ Cursors:
 """
 
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "status": ("code", "retry-after", "retry-after-date", "err-code", "msg", "location", "text",
-               "content-type"),
+    "status": ("code", "retry-after", "err-code", "msg", "location", "text", "content-type"),
     "body": ("text", "content-type"),
     "cut": ("bytes",),
     "hang": ("seconds",),
-    "drip": ("bytes", "seconds"),
     "short": ("events",),
     "displaced": ("places", "event"),
     "same-cursor": ("back",),
-    **dict.fromkeys(("reset", "reset-reused", "wrong-length", "empty", "ignore-start", "ignore-end",
-                     "expire", "null-cursor", "empty-cursor", "ignore-cursor"), ()),
+    **dict.fromkeys(("reset", "empty", "ignore-start", "ignore-end", "expire", "null-cursor",
+                     "empty-cursor", "ignore-cursor"), ()),
 }  # fmt: skip
 """The options of each kind of fault in the text form."""
 
 _NUMBERS: Final = {"code": int, "bytes": int, "events": int, "places": int, "event": int,
-                   "back": int, "seconds": float, "retry-after-date": float}  # fmt: skip
+                   "back": int, "seconds": float}  # fmt: skip
 """The options that are numbers; the others are texts."""
 
 _FOR_EVER: Final = 2**62
@@ -97,8 +88,6 @@ class Fault:
     when: str = "*"
     code: int = 503
     retry_after: str | None = None
-    retry_after_date: float | None = None
-    """As `Retry-After`, the HTTP date that lies that many seconds ahead."""
     err_code: str = "fault"
     msg: str = "a fault on request"
     location: str | None = None
@@ -123,8 +112,6 @@ class Fault:
                 raise ValueError(f"{name} is negative or not a number")
         if self.event is not None and self.event < 1:
             raise ValueError("event is not an ordinal: the oldest event is 1")
-        if self.kind == "drip" and self.sent_bytes == 0:
-            raise ValueError("a body cannot be sent 0 bytes at a time")
         for item in self.when.split(","):
             _bounds(item)
 

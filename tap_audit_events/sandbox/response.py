@@ -1,17 +1,13 @@
 """The service's responses: pages, errors, and how they are sent."""
 
-import gzip
 import json
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 JSON: Final[Headers] = (("content-type", "application/json"),)
-
-_ACCEPTS_GZIP = re.compile(r"(^|,)\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*(,|$))[^,]*)?(,|$)")
 
 
 @dataclass(frozen=True)
@@ -23,8 +19,6 @@ class Response:
         cut_after: The connection is closed after that many bytes of the body, although
             Content-Length counts all of them.
         reset: Nothing is sent: the connection is reset. The status is 0.
-        drip: The body is sent in parts of `drip[0]` bytes, with `drip[1]` seconds between them.
-        wrong_length: The body is chunked, next to a Content-Length of 10.
     """
 
     status: int
@@ -33,8 +27,6 @@ class Response:
     wait_seconds: float = 0.0
     cut_after: int | None = None
     reset: bool = False
-    drip: tuple[int, float] | None = None
-    wrong_length: bool = False
 
 
 class RefusedError(Exception):
@@ -83,11 +75,3 @@ def error_response(
 def invalid(message: str, **variables: Any) -> RefusedError:
     """The 400 for a request that the interface forbids."""
     return RefusedError(400, "invalidRequest", message, variables or None, violation=True)
-
-
-def compressed(response: Response, accept_encoding: str) -> Response:
-    """The response with its body in gzip, if the client accepts that."""
-    if not response.body or _ACCEPTS_GZIP.search(accept_encoding.lower()) is None:
-        return response
-    headers = (*response.headers, ("content-encoding", "gzip"), ("vary", "accept-encoding"))
-    return replace(response, headers=headers, body=gzip.compress(response.body, 1, mtime=0))

@@ -17,12 +17,10 @@ from tap_audit_events.sandbox.effects import ActiveFaults
 from tap_audit_events.sandbox.faults import Fault, FaultPlan
 from tap_audit_events.sandbox.pages import Cursors, Pages
 from tap_audit_events.sandbox.request import ReceivedRequest, read_parameters, read_query
-from tap_audit_events.sandbox.response import RefusedError, Response, compressed
+from tap_audit_events.sandbox.response import RefusedError, Response
 
 ACCESS_TOKEN: Final = "sandbox_pat_opens-nothing-but-the-sandbox"  # noqa: S105
 """The access token, unless another one is set."""
-
-KEEP_ALIVE_SECONDS: Final = 3600
 
 
 class Service:
@@ -32,7 +30,6 @@ class Service:
         requests: Every request so far.
         violations: What clients did that the interface forbids, one sentence each. A refusal
             that a correct client may receive, such as for a wrong token, is not among them.
-        keep_alive_seconds: After how many idle seconds the server closes a connection.
     """
 
     def __init__(
@@ -44,8 +41,6 @@ class Service:
         rate_limit: "float | RateLimit | None" = None,
         page_latency_seconds: float = 0.0,
         cursor_lifetime_requests: int | None = None,
-        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
-        gzip: bool = False,
         live_events_per_second: float = 0.0,
         live_from: datetime | None = None,
         seed: int = 1,
@@ -62,11 +57,9 @@ class Service:
         self.access_token = access_token
         self.requests: list[ReceivedRequest] = []
         self.violations: list[str] = []
-        self.keep_alive_seconds = keep_alive_seconds
         self._lock = threading.Lock()
         self._clock = clock
         self._latency_seconds = page_latency_seconds
-        self._gzip = gzip
         if isinstance(rate_limit, float | int):
             rate_limit = RateLimit(rate_limit)
         self._rate_limit = rate_limit
@@ -139,8 +132,6 @@ class Service:
             self._store.add(self._live.due(request.seconds))
             faults = ActiveFaults(self._plan.concerning(request))
             response = self._decide(request, unreadable, faults)
-            if self._gzip:
-                response = compressed(response, lowered.get("accept-encoding", ""))
             response = faults.applied_to(response)
             self.requests.append(replace(request, status=response.status))
         return replace(response, wait_seconds=response.wait_seconds + self._latency_seconds)
@@ -149,7 +140,7 @@ class Service:
         self, request: ReceivedRequest, unreadable: RefusedError | None, faults: ActiveFaults
     ) -> Response:
         """The response of a fault or of the service; violations are recorded in either case."""
-        replacement = faults.replacement(request.reused)
+        replacement = faults.replacement()
         try:
             self._admit(request)
             if unreadable is not None:

@@ -27,11 +27,6 @@ class SeveralServices:
         return self._first.access_token
 
     @property
-    def keep_alive_seconds(self) -> float:
-        """After how many idle seconds the server closes a connection."""
-        return self._first.keep_alive_seconds
-
-    @property
     def requests(self) -> list[ReceivedRequest]:
         """Every request so far, in the order in which they arrived."""
         requests = [request for each in self.services.values() for request in each.requests]

@@ -31,7 +31,7 @@ INSTALLS = sorted(
 VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 PAGE = sections("getting-started.md")
 TOKEN_FILE = "token.txt"
-LIBRARIES = {"arrow": "pyarrow", "duckdb": "duckdb", "postgres": "psycopg", "sandbox": "uvicorn"}
+LIBRARIES = {"arrow": "pyarrow", "duckdb": "duckdb", "postgres": "psycopg", "sandbox": "httptools"}
 
 
 @pytest.fixture(scope="module")

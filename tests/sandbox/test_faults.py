@@ -1,11 +1,10 @@
-"""The text form of faults, the requests that they concern, and responses that replace a page."""
-
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+"""The text form of faults, the requests that they concern, and the faults of whole responses."""
 
 import pytest
+import requests
 
 from tap_audit_events.sandbox import Fault
+from tests.builders import an_event
 from tests.sandbox.client import Client
 from tests.sandbox.conftest import Sandbox
 
@@ -39,18 +38,12 @@ def test_a_fault_concerns_the_requests_it_names(
     [
         ("hang:seconds=2.5@*", Fault(kind="hang", seconds=2.5)),
         ("same-cursor:back=2@2", Fault(kind="same-cursor", back=2, when="2")),
-        ("drip:bytes=2,seconds=1@2", Fault(kind="drip", sent_bytes=2, seconds=1.0, when="2")),
+        ("cut:bytes=2@2", Fault(kind="cut", sent_bytes=2, when="2")),
         ("displaced:places=9,event=4@*", Fault(kind="displaced", places=9, event=4)),
         (
             "status:code=429,retry-after=soon,err-code=a%2Cb,msg=x=y@z@4",
             Fault(
                 kind="status", code=429, retry_after="soon", err_code="a,b", msg="x=y@z", when="4"
-            ),
-        ),
-        (
-            "status:retry-after-date=+5,location=https://example.com/a:b@4",
-            Fault(
-                kind="status", retry_after_date=5.0, location="https://example.com/a:b", when="4"
             ),
         ),
         (
@@ -77,7 +70,6 @@ def test_a_fault_can_be_written_as_text(spec: str, fault: Fault) -> None:
         ("status:code=many@1", "code is not a number: 'many'"),
         ("status:code=99@1", "99 is not from 200 to 599"),
         ("hang:seconds=-1@1", "seconds is negative"),
-        ("drip:bytes=0@1", "0 bytes at a time"),
         ("displaced:event=0@1", "event is not an ordinal"),
         ("hang:seconds=nan@1", "seconds is negative or not a number"),
     ],
@@ -108,22 +100,6 @@ def test_a_status_has_the_error_body_of_the_interface(sandbox: Sandbox) -> None:
     assert response.json() == {"errCode": "slow", "msg": "Slow down", "vars": None}
 
 
-def test_retry_after_can_be_a_date(sandbox: Sandbox) -> None:
-    """RFC 9110, 10.2.3: `Retry-After` is a number of seconds or a date."""
-    before = datetime.now(UTC).replace(microsecond=0)
-    response = sandbox(faults=["status:retry-after-date=60@1"]).get()
-    date = parsedate_to_datetime(response.headers["Retry-After"])
-    assert before + timedelta(seconds=60) <= date <= datetime.now(UTC) + timedelta(seconds=60)
-
-
-@pytest.mark.parametrize("code", [204, 304])
-def test_a_status_without_content_has_no_body(sandbox: Sandbox, code: int) -> None:
-    """RFC 9110, 6.4.1: 204 and 304 have no content. The connection stays open."""
-    client = sandbox(faults=[f"status:code={code}@1"])
-    assert client.get().content == b""
-    assert client.get().status_code == 200
-
-
 @pytest.mark.parametrize(("kind", "status"), [("body", 200), ("status", 302)])
 def test_a_fault_can_have_the_body_of_a_gateway(sandbox: Sandbox, kind: str, status: int) -> None:
     """The fault gives the bytes and the headers."""
@@ -140,3 +116,35 @@ def test_a_fault_does_not_hide_a_violation(sandbox: Sandbox) -> None:
     client = sandbox(faults=["status@1"])
     assert client.get(order="up").status_code == 503
     assert client.service.violations
+
+
+# While a response is sent
+
+ABCD = [an_event(id=name) for name in "abcd"]
+
+
+def test_a_reset_breaks_the_connection_without_a_response(sandbox: Sandbox) -> None:
+    """The client sees a reset, not an orderly end, and may connect again."""
+    client = sandbox(*ABCD, faults=["reset@1"])
+    with pytest.raises(requests.exceptions.ConnectionError, match="Connection reset by peer"):
+        client.get()
+    assert client.get().status_code == 200
+    assert [request.status for request in client.service.requests] == [0, 200]
+
+
+def test_a_cut_body_is_shorter_than_its_length(sandbox: Sandbox) -> None:
+    """Content-Length is that of the whole body, but the connection ends earlier."""
+    client = sandbox(*ABCD, faults=["cut:bytes=10@1", "cut@2"])
+    for _ in range(2):
+        with pytest.raises(requests.exceptions.ChunkedEncodingError, match="IncompleteRead"):
+            client.get()
+    with client.session.get(client.url, stream=True) as whole:
+        assert int(whole.headers["Content-Length"]) == len(whole.content)
+
+
+def test_a_hang_keeps_the_client_waiting(sandbox: Sandbox) -> None:
+    """No byte arrives before the client gives up; the next request is served."""
+    client = sandbox(*ABCD, faults=["hang:seconds=600@1"])
+    with pytest.raises(requests.exceptions.ReadTimeout):
+        client.session.get(client.url, timeout=(60, 0.05))
+    assert client.get().status_code == 200

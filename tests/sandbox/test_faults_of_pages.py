@@ -20,12 +20,6 @@ def test_an_empty_page_continues_at_the_same_place(sandbox: Sandbox) -> None:
     assert len(set(cursors)) == 2
 
 
-def test_a_short_page_is_followed_by_the_rest(sandbox: Sandbox) -> None:
-    """A page with fewer events than requested is not the last one."""
-    client = sandbox(*ABCD, faults=["short:events=1@1", "short@2"])
-    assert client.pages(order="asc", pageSize=3) == [["a"], ["b"], ["c", "d"]]
-
-
 def test_an_expired_cursor_stays_expired(sandbox: Sandbox) -> None:
     """It is refused with 400 each time; a new cursor of the same position is accepted."""
     client = sandbox(*ABCD, faults=["expire@2"])
@@ -46,13 +40,6 @@ def test_the_last_cursor_can_be_null_or_empty(
     last = client.get(pageSize=3, cursor=first["nextCursor"]).json()
     assert first["nextCursor"]
     assert last["nextCursor"] == cursor
-
-
-def test_a_page_can_return_the_cursor_of_its_request(sandbox: Sandbox) -> None:
-    """A client that follows it requests one page for ever. A first page returns a new cursor."""
-    client = sandbox(*ABCD, faults=["same-cursor@*"])
-    _, cursor = client.page(pageSize=1)
-    assert client.page(pageSize=1, cursor=cursor) == (["c"], cursor)
 
 
 @pytest.mark.parametrize("back", [1, 9])
@@ -118,14 +105,6 @@ def test_a_displaced_event_is_served_that_many_places_later(sandbox: Sandbox) ->
         assert client.ids(order="asc", pageSize=size) == expected
 
 
-def test_a_displaced_event_is_served_later_in_descending_order_too(sandbox: Sandbox) -> None:
-    """Its place is counted in the requested order."""
-    client = sandbox(*SECONDS, faults=["displaced:places=2,event=9@*"])
-    expected = ["s-7", "s-6", "s-8", "s-5", "s-4", "s-3", "s-2", "s-1", "s-0"]
-    for size in range(1, 11):
-        assert client.ids(pageSize=size) == expected
-
-
 def test_the_time_filter_stays_correct_for_a_displaced_event(sandbox: Sandbox) -> None:
     """A result contains it if the range includes its time, and at the latest as the last event."""
     client = sandbox(*SECONDS, faults=["displaced:places=3,event=4@*"])
@@ -140,11 +119,3 @@ def test_the_time_filter_stays_correct_for_a_displaced_event(sandbox: Sandbox) -
     assert window(2, 4) == ["s-2", "s-4", "s-3"]
     assert window(3, 3) == ["s-3"]
     assert window(4, 8) == ["s-4", "s-5", "s-6", "s-7", "s-8"]
-
-
-def test_an_event_that_is_not_selected_displaces_no_other(sandbox: Sandbox) -> None:
-    """The displaced event has another action type than those that are requested."""
-    other = an_event(id="other", at="2024-05-06T07:00:03.5Z", action_type="user_login")
-    client = sandbox(*SECONDS, other, faults=["displaced:places=3,event=5@*"])
-    expected = [f"s-{n}" for n in range(9)]
-    assert client.ids(order="asc", actionTypes="workspace_create") == expected
