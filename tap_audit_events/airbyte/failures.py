@@ -1,4 +1,4 @@
-"""Classifies errors as Airbyte does: by who can fix them."""
+"""Errors as TRACE messages, classified as Airbyte does: by who can fix them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,9 @@ def failure_type(error: AuditEventsError) -> str:
     return SYSTEM
 
 
-def trace_of(error: AuditEventsError, milliseconds: int) -> Message:
-    """The TRACE message for an expected error: code, what happened, next step."""
-    return error_trace(str(error), failure_type(error), milliseconds)
-
-
-def trace_of_defect(error: Exception, milliseconds: int) -> Message:
-    """The TRACE message for an unexpected error, with its traceback."""
+def trace_of(error: Exception, milliseconds: int) -> Message:
+    """The TRACE message for an error: code, what happened, next step; of a defect, a traceback."""
+    if isinstance(error, AuditEventsError):
+        return error_trace(str(error), failure_type(error), milliseconds)
     trace = redact("".join(traceback.format_exception(error)))
-    ended = defect(error)
-    return error_trace(str(ended), failure_type(ended), milliseconds, stack_trace=trace)
+    return error_trace(str(defect(error)), SYSTEM, milliseconds, stack_trace=trace)

@@ -1,18 +1,23 @@
-"""The messages of the Airbyte protocol, and the writer that puts them on stdout."""
+"""The messages of the Airbyte protocol, the writer that puts them on stdout, and the log."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import RLock
 from typing import Any, Final, TextIO
 
 from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.errors.redacted_output import redact_handlers
 from tap_audit_events.events.exact_json import JsonText, encode
 from tap_audit_events.events.stream_names import STREAM
-from tap_audit_events.reporting.stdout import LineWriter
+from tap_audit_events.reporting.stdout import LineWriter, encoded_state
 
 STREAM_DESCRIPTOR: Final = {"name": STREAM}
+LOGGER: Final = "source-audit-events"
+_LEVELS: Final = {"CRITICAL": "FATAL", "ERROR": "ERROR", "WARNING": "WARN", "INFO": "INFO"}
 
 Message = dict[str, Any]
 
@@ -50,9 +55,7 @@ def _trace(kind: str, name: str, content: Mapping[str, Any], milliseconds: int) 
 
 
 class AirbyteWriter(LineWriter):
-    """Writes one message per line.
-
-    Pass None as `stdout` if stdout is closed: writing a message then raises `OutputError`.
+    """Writes one message per line; without a `stdout`, or if it fails, raises `OutputError`.
 
     Records are buffered. Every other message flushes the buffer: once a STATE is written, the STATE
     and every record before it are in the pipe. Worker threads write LOG messages, so each call
@@ -70,25 +73,14 @@ class AirbyteWriter(LineWriter):
         self._last_value: Mapping[str, Any] | None = None
 
     def write(self, message: Message) -> None:
-        """Write a message that is neither RECORD nor STATE.
-
-        Raises:
-            OutputError: it cannot be written, for example because the reader closed the pipe.
-        """
+        """Write a message that is neither RECORD nor STATE."""
         self._write(encode(message) + b"\n", flush=True)
 
     def write_records(self, texts: Sequence[JsonText], milliseconds: int) -> None:
-        """Write a RECORD for each event's text.
+        """Write a RECORD for each event's text, which was read at a time since 1970.
 
         The whole event is written, even if the catalog selects only some of its fields: Airbyte
         and its destinations remove the others themselves.
-
-        Args:
-            texts: JSON objects, each on one line.
-            milliseconds: the time when they were read, in milliseconds since 1970.
-
-        Raises:
-            OutputError: as `write`.
         """
         if texts:
             begin = b'{"type":"RECORD","record":{"stream":%b,"data":' % encode(STREAM)
@@ -97,14 +89,10 @@ class AirbyteWriter(LineWriter):
             self.record_count += len(texts)
 
     def write_state(self, value: Mapping[str, Any]) -> None:
-        """Write a STATE for all records written so far, unless nothing is new since the last.
-
-        Raises:
-            OutputError: as `write`.
-        """
+        """Write a STATE for all records written so far, unless nothing is new since the last."""
         if value == self._last_value and not self.record_count:
             return
-        line = encode(stream_state(value, self.record_count)) + b"\n"
+        line = encoded_state(stream_state(value, self.record_count)) + b"\n"
         with self._lock:
             self._write(line, flush=True)
             self._note_state(line)
@@ -123,3 +111,30 @@ class AirbyteWriter(LineWriter):
             except OutputError as error:
                 self._failed = error
                 raise
+
+
+class LogMessages(logging.Handler):
+    """Writes each log record as a LOG message."""
+
+    def __init__(self, writer: AirbyteWriter) -> None:
+        super().__init__()
+        self._writer = writer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record. If stdout cannot be written to, the next message says so."""
+        trace = None
+        if record.exc_info:
+            trace = logging.Formatter().formatException(record.exc_info)
+        level = _LEVELS.get(record.levelname, "DEBUG")
+        with suppress(OutputError):
+            self._writer.write(log(level, record.getMessage(), trace))
+
+
+def set_up_logging(writer: AirbyteWriter) -> logging.Logger:
+    """Send log records of level INFO and above to a writer; return the source's logger."""
+    root = logging.getLogger()
+    root.handlers[:] = [LogMessages(writer)]
+    redact_handlers()
+    root.setLevel(logging.INFO)
+    logging.captureWarnings(capture=True)
+    return logging.getLogger(LOGGER)

@@ -8,7 +8,6 @@ from logging import Logger
 from typing import Any
 
 from tap_audit_events.airbyte.messages import AirbyteWriter, stream_status
-from tap_audit_events.airbyte.state import without_secrets
 from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.reporting.summary import Report
@@ -41,17 +40,8 @@ class Sync:
     def run(self, state: dict[str, Any]) -> None:
         """Write every event of the run's range that the state does not cover.
 
-        STATE covers what was written, even if the run ends early.
-
-        Args:
-            state: the stream's state, empty for a first run and for a full refresh.
-
-        Raises:
-            SettingsError: the state cannot be used.
-            ServiceError: the range could not be read to its end.
-            OrganizationsError: the ranges of some organizations could not be read to their end.
-            StoppedError: a signal asked the run to stop.
-            OutputError: stdout cannot be written to.
+        The state is empty for a first run and for a full refresh. STATE covers what was written,
+        even if an `AuditEventsError` ends the run early.
         """
         self._write_status("STARTED")
         try:
@@ -99,7 +89,7 @@ class Sync:
     def _keep_states(self) -> None:
         """Put the changed states into the next STATE."""
         for name, organization in self._changed.items():
-            self._new_states[name] = without_secrets(organization.state())
+            self._new_states[name] = dict(organization.state())
         self._changed.clear()
 
     def _write_state(self) -> None:

@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from datetime import date
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator, RunIterator
-from tap_audit_events.api.page_states import PageStates
 from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config.environment import settings_of
 from tap_audit_events.config.schema import SETTINGS
@@ -225,26 +225,32 @@ def _pages(
     settings: Settings, states: RunStates, runtime: Runtime
 ) -> Generator[EventPage, None, None]:
     run = Run(settings, states.of_all(settings), runtime=runtime, logger=_logger)
-    page_states = PageStates(states)
+    changed: dict[str, Callable[[], Mapping[str, Any]]] = {}
     with closing(run.pages()) as pages:
         for page in filter(None, pages):
             organization = page.organization
             bookmark = organization.bookmark
             with page:
                 pass  # whoever gets the page keeps the state only after the events are stored
-            if page.is_last and organization.has_read:
-                page_states.change(organization.organization_id, organization.state)
-            elif page.texts or organization.bookmark != bookmark:
-                state = page_states.change(organization.organization_id, organization.snapshot())
+            if organization.has_read:
+                changed[organization.organization_id] = cache(organization.snapshot())
+            if page.texts or organization.bookmark != bookmark:
                 yield EventPage(
                     page.texts,
                     page.instants,
                     organization_id=organization.organization_id,
                     shape=organization.settings.record_shape,
-                    state=state.of_run,
-                    organization_state=state.of_organization,
+                    state=partial(_state, states, changed.copy()),
+                    organization_state=changed[organization.organization_id],
                 )
     run.check_errors()
+
+
+def _state(
+    states: RunStates, changed: Mapping[str, Callable[[], Mapping[str, Any]]]
+) -> dict[str, Any]:
+    """The state of a run: of each organization, the one that an earlier run left or a later one."""
+    return states.with_changed({name: state() for name, state in changed.items()})
 
 
 def _batches(pages: PageIterator) -> Generator[pa.RecordBatch, None, None]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tap_audit_events.events.exact_json import JsonText, read_record
@@ -39,8 +39,8 @@ class EventPage:
         *,
         organization_id: str,
         shape: RecordShape,
-        state: Callable[[], dict[str, Any]],
-        organization_state: Callable[[], dict[str, Any]] | None = None,
+        state: Callable[[], Mapping[str, Any]],
+        organization_state: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         self._texts = texts
         self._instants = instants
@@ -52,7 +52,7 @@ class EventPage:
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` and `copy` create the states, which belong to the run."""
         values = self.state, self.organization_state
-        return _page, (self.raw, list(self.instants), self.organization_id, self._shape, *values)
+        return _page, (self.raw, list(self.instants), self.organization_id, self._shape, values)
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -102,7 +102,7 @@ class EventPage:
         organization. With many organizations, store `organization_state` instead, or this one only
         now and then.
         """
-        return self._make_state()
+        return dict(self._make_state())
 
     @cached_property
     def organization_state(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class EventPage:
         It covers this page and the earlier ones of the same organization. Pass the last one of each
         organization to `AuditEvents.pages`: ``{"organizations": [state, …]}``.
         """
-        return self._make_organization_state()
+        return dict(self._make_organization_state())
 
     def arrow(self) -> pa.RecordBatch:
         """The events as an Arrow record batch of the schema `AuditEvents.arrow_schema`.
@@ -130,7 +130,7 @@ def _page(
     instants: Sequence[Instant],
     organization_id: str,
     shape: RecordShape,
-    *states: dict[str, Any],
+    states: tuple[dict[str, Any], dict[str, Any]],
 ) -> EventPage:
     """A page that was pickled or copied."""
     of_run, of_organization = states
@@ -139,6 +139,6 @@ def _page(
         instants,
         organization_id=organization_id,
         shape=shape,
-        state=partial(dict, of_run),
-        organization_state=partial(dict, of_organization),
+        state=lambda: of_run,
+        organization_state=lambda: of_organization,
     )

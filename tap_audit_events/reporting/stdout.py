@@ -10,7 +10,10 @@ from typing import Any, BinaryIO, Final, TextIO
 
 from tap_audit_events.config.process import abandon
 from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.errors.redaction import contains_secret, redact_json
+from tap_audit_events.events.exact_json import encode
 
+_DIGESTS: Final = frozenset({"ids", "digest", "previous_digest"})
 _BUFFER_BYTES: Final = 1 << 16
 """Smaller than most pages, so that these are written without a copy into the buffer."""
 
@@ -93,3 +96,23 @@ class LineWriter:
 
     def _abandon_output(self) -> None:
         abandon(self._stdout.fileno())
+
+
+def encoded_state(message: Any) -> bytes:
+    """A message with a state as JSON, with each secret masked.
+
+    The digests stay as they are: one may look like a secret, but must not be changed.
+    """
+    line = encode(message)
+    return encode(_redacted(message)) if contains_secret(line.decode()) else line
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            redact_json(name): inner if name in _DIGESTS else _redacted(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_redacted(inner) for inner in value]
+    return redact_json(value)

@@ -11,10 +11,7 @@ from singer_sdk.singerlib.encoding import GenericSingerWriter
 
 from tap_audit_events.errors.redaction import contains_secret, redact_json
 from tap_audit_events.events.exact_json import JsonText, encode
-from tap_audit_events.reporting.stdout import LineWriter
-
-_OWN_PARTS: Final = frozenset({"watermark", "coverage"})
-_DIGESTS: Final = frozenset({"ids", "digest", "previous_digest"})
+from tap_audit_events.reporting.stdout import LineWriter, encoded_state
 
 
 class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
@@ -30,13 +27,11 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
     def serialize_message(self, message: Message) -> bytes:
         """A message as one line of JSON, with every digit of its numbers.
 
-        Secrets are masked in every message except RECORD. Digests in STATE are not masked, even if
-        they look like a part of the token.
+        Secrets are masked in every message except RECORD.
         """
         if isinstance(message, StateMessage):
-            state = {"type": message.type, "value": message.value}  # `to_dict` would copy it
-            line = encode(state)
-            return encode(redacted_state(state)) if contains_secret(line.decode()) else line
+            # `to_dict` would copy it.
+            return encoded_state({"type": message.type, "value": message.value})
         value = message.to_dict()
         if isinstance(message, SchemaMessage):
             _drop_missing_bookmarks(value)
@@ -79,20 +74,3 @@ def _drop_missing_bookmarks(schema: dict[str, Any]) -> None:
     names = schema.pop("bookmark_properties", None) or []
     if kept := [name for name in names if name in schema["schema"]["properties"]]:
         schema["bookmark_properties"] = kept
-
-
-def redacted_state(value: Any, *, is_own: bool = False) -> Any:
-    """A state with each secret masked, except the digests in the tap's own parts.
-
-    A digest may look like a secret, but must not be changed.
-    """
-    if isinstance(value, dict):
-        return {
-            redact_json(name): inner
-            if is_own and name in _DIGESTS
-            else redacted_state(inner, is_own=is_own or name in _OWN_PARTS)
-            for name, inner in value.items()
-        }
-    if isinstance(value, list):
-        return [redacted_state(inner, is_own=is_own) for inner in value]
-    return redact_json(value)

@@ -158,14 +158,14 @@ def test_a_wrong_command_line_is_reported_by_a_message(arguments: list[str], pro
 
 DEFECT = """
 import sys, warnings
-from tap_audit_events.airbyte import __main__, commands
+from tap_audit_events.airbyte import __main__, command_line
 
 def spec(self):
     print("printed")
     warnings.warn("a warning")
     raise ZeroDivisionError("why")
 
-commands.Commands.spec = spec
+command_line.Commands.spec = spec
 sys.argv[1:] = ["spec"]
 __main__.main()
 """
