@@ -9,7 +9,7 @@ MARGIN: Final = 1.05
 """Factor between the measured spacing and the one used."""
 
 WIDER: Final = 1.25
-"""Factor by which a refusal widens the spacing."""
+"""Factor by which a refusal of spaced requests widens the spacing."""
 
 MAX_SPACING_SECONDS: Final = 5.0
 """A service that allows even fewer requests slows the run by its own ``Retry-After``."""
@@ -42,20 +42,21 @@ class AdaptiveRate:
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
         self.limit = float((concurrency + 1) // 2)
-        self.held_until = self._started_at = -inf
+        self.held_until = self._next_start = -inf
         self._period_start = inf
         self._succeeded = 0  # of the requests started in this period
-        self._kept_spacing = 0.0  # the spacing from which recovery starts
-        self._spacing = self._last_spacing = 0.0  # after the newest request; after the one before
+        self._spacing = 0.0  # after the newest refusal
+        self._shrunk = 0.0  # what is left of it after the newest request
 
     def seconds_to_wait(self, now: float) -> float:
         """Seconds until the next request may start."""
-        return max(0.0, self.held_until - now, self._started_at + self._spacing - now)
+        return max(0.0, self.held_until - now, self._next_start - now)
 
     def start(self, now: float) -> None:
         self._period_start = min(self._period_start, now)
-        self._started_at = now
-        self._last_spacing, self._spacing = self._spacing, self._shrunk(now)
+        kept_until = self.held_until + min(STEADY_REQUESTS * self._spacing, STEADY_SECONDS)
+        self._shrunk = self._spacing * exp2(-max(0.0, now - kept_until) / HALVING_SECONDS)
+        self._next_start = now + self._shrunk
 
     def end(self, *, started_at: float, succeeded: bool) -> None:
         if succeeded:
@@ -69,22 +70,11 @@ class AdaptiveRate:
         """
         if started_at >= self.held_until:
             self.limit = max(1.0, self.limit / 2)
-            spacing = self._wider() if self._kept_spacing else self._measured(started_at + seconds)
-            self._kept_spacing = self._spacing = min(spacing, MAX_SPACING_SECONDS)
+            spacing = self._shrunk * WIDER or self._measured(started_at + seconds)
+            self._spacing = min(spacing, MAX_SPACING_SECONDS)
             self._succeeded = 0
         self.held_until = max(self.held_until, now + seconds)
-        self._period_start = self.held_until
-
-    def _shrunk(self, now: float) -> float:
-        """The spacing after a request that starts now."""
-        kept_until = self.held_until + min(STEADY_REQUESTS * self._kept_spacing, STEADY_SECONDS)
-        return self._kept_spacing * exp2(-max(0.0, now - kept_until) / HALVING_SECONDS)
-
-    def _wider(self) -> float:
-        """A wider spacing after spaced requests were refused; not wider than before it shrank."""
-        wider = self._last_spacing * WIDER
-        has_shrunk = self._last_spacing < self._kept_spacing
-        return min(wider, self._kept_spacing) if has_shrunk else wider
+        self._period_start = self._next_start = self.held_until
 
     def _measured(self, period_end: float) -> float:
         """The spacing at which the successes of this period just fill the period; 0 if unknown."""

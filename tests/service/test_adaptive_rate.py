@@ -1,188 +1,168 @@
-"""How the rate of requests adapts to refusals, step by step."""
+"""Runs against services with limits, in simulated time: their duration and their refusals."""
 
-from itertools import pairwise
+import heapq
+import math
+import random
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import pytest
 
+from tap_audit_events.sandbox.service import RateLimit
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
-from tests.service.simulated_limits import WORKERS
 
-# The spacing
-
-
-@pytest.mark.parametrize("passes", [0, 1, 5])
-def test_after_an_early_refusal_requests_are_not_spaced(passes: int) -> None:
-    """As many as may be in flight start at once when the wait is over."""
-    rate = AdaptiveRate(WORKERS)
-    for _ in range(passes):
-        rate.start(0.0)
-        rate.end(started_at=0.0, succeeded=True)
-    rate.start(0.1)
-    rate.rate_limited(0.2, started_at=0.1, seconds=10)
-    rate.end(started_at=0.1, succeeded=False)
-    assert rate.seconds_to_wait(0.2) == 10
-    assert rate.seconds_to_wait(10.1) == pytest.approx(0.1)
-    rate.start(10.2)
-    assert rate.seconds_to_wait(10.2) == 0
+WORKERS = 8
 
 
-def test_the_spacing_is_measured_in_the_period_that_the_refusal_ends() -> None:
-    """Its four successes count; those of requests that were sent before it do not."""
-    rate = AdaptiveRate(WORKERS)
-    for _ in range(3):
-        rate.start(0.0)
-        rate.end(started_at=0.0, succeeded=True)
-    rate.start(0.5)
-    rate.start(0.5)
-    rate.rate_limited(1.0, started_at=0.5, seconds=9)
-    rate.end(started_at=0.5, succeeded=False)
-    rate.end(started_at=0.5, succeeded=True)
-    for at in (10.0, 10.0, 11.0, 11.0):
-        rate.start(at)
-        rate.end(started_at=at, succeeded=True)
-    rate.start(12.0)
-    rate.rate_limited(12.5, started_at=12.0, seconds=4)
-    rate.end(started_at=12.0, succeeded=False)
-    rate.start(16.5)
-    assert rate.seconds_to_wait(16.5) == pytest.approx(6 / 4 * 1.05)
+class Limit(Protocol):
+    """A service's limit: 0 admits a request, and any other number is how long it has to wait."""
+
+    def seconds_to_wait(self, now: float) -> float: ...
 
 
-def test_a_period_begins_when_the_wait_ends() -> None:
-    """This holds even if the next request is sent later: the service may count from then on."""
-    rate = AdaptiveRate(4 * WORKERS)
-    rate.start(0.0)
-    rate.rate_limited(0.0, started_at=0.0, seconds=10)
-    rate.end(started_at=0.0, succeeded=False)
-    for _ in range(4):
-        rate.start(13.0)
-        rate.end(started_at=13.0, succeeded=True)
-    rate.start(14.0)
-    rate.rate_limited(14.5, started_at=14.0, seconds=6)
-    rate.end(started_at=14.0, succeeded=False)
-    rate.start(20.5)
-    assert rate.seconds_to_wait(20.5) == pytest.approx(10 / 4 * 1.05)
+class NoLimit:
+    """Admits every request."""
+
+    def seconds_to_wait(self, now: float) -> float:
+        return 0.0
 
 
-@pytest.mark.parametrize(("successes", "spacing"), [(20, 0.0), (21, 0.2), (42, 0.1)])
-def test_the_first_refusal_leads_to_a_narrow_spacing_or_none(
-    successes: int, spacing: float
+class MinuteQuota:
+    """Admits some requests in each minute; the run starts `begins_at` seconds into a minute."""
+
+    def __init__(self, requests: int, *, begins_at: float = 0.0) -> None:
+        self._requests, self._begins_at = requests, begins_at
+        self._minute, self._admitted = -1.0, 0
+
+    def seconds_to_wait(self, now: float) -> float:
+        minute, second = divmod(now + self._begins_at, 60)
+        if minute != self._minute:
+            self._minute, self._admitted = minute, 0
+        self._admitted += 1
+        return 0.0 if self._admitted <= self._requests else 60 - second
+
+
+class OtherJob:
+    """A quota that another job uses up: some requests pass, and then all have to wait once."""
+
+    def __init__(self, passes: int, wait_seconds: float) -> None:
+        self._passes, self._wait_seconds = passes, wait_seconds
+        self._refuses_until = math.inf
+
+    def seconds_to_wait(self, now: float) -> float:
+        if self._passes:
+            self._passes -= 1
+            return 0.0
+        self._refuses_until = min(self._refuses_until, now + self._wait_seconds)
+        return max(0.0, self._refuses_until - now)
+
+
+class Until:
+    """Applies a limit until a time, and none afterwards."""
+
+    def __init__(self, seconds: float, limit: Limit) -> None:
+        self._seconds, self._limit = seconds, limit
+
+    def seconds_to_wait(self, now: float) -> float:
+        return self._limit.seconds_to_wait(now) if now < self._seconds else 0.0
+
+
+class Outcome(NamedTuple):
+    """The times at which requests of a simulated run succeeded or were refused."""
+
+    succeeded_at: list[float]
+    refused_at: list[float]
+
+    @property
+    def seconds(self) -> float:
+        return self.succeeded_at[-1]
+
+    @property
+    def refused_share(self) -> float:
+        return len(self.refused_at) / (len(self.refused_at) + len(self.succeeded_at))
+
+
+def simulate(limit: Limit, requests: int, *, response_seconds: float) -> Outcome:
+    """In simulated time, send requests as fast as an adaptive rate permits, until all succeed.
+
+    Response times vary by 30 %, and are the same at each call.
+    """
+    rate, now, left, sent = AdaptiveRate(WORKERS), 0.0, requests, 0
+    outcome, chance = Outcome([], []), random.Random(1)
+    in_flight: list[tuple[float, int, float, float]] = []
+    while left or in_flight:
+        may_send = left and len(in_flight) < int(rate.limit)
+        wait = rate.seconds_to_wait(now) if may_send else math.inf
+        if wait == 0:
+            rate.start(now)
+            sent, left = sent + 1, left - 1
+            ends_at = now + response_seconds * chance.uniform(0.7, 1.3)
+            heapq.heappush(in_flight, (ends_at, sent, now, limit.seconds_to_wait(now)))
+        elif not in_flight or now + wait < in_flight[0][0]:
+            now += wait
+        else:
+            now, _, started_at, refused_seconds = heapq.heappop(in_flight)
+            if refused_seconds:
+                left += 1
+                outcome.refused_at.append(now)
+                seconds = float(math.ceil(refused_seconds))
+                rate.rate_limited(now, started_at=started_at, seconds=seconds)
+            else:
+                outcome.succeeded_at.append(now)
+            rate.end(started_at=started_at, succeeded=not refused_seconds)
+        assert len(in_flight) <= WORKERS
+        assert sent < 10 * requests, "most requests are refused"
+    return outcome
+
+
+def test_without_a_limit_nothing_waits() -> None:
+    """The number in flight grows to all workers within a few responses."""
+    outcome = simulate(NoLimit(), 800, response_seconds=1.0)
+    assert not outcome.refused_at
+    assert 100 <= outcome.seconds <= 104
+
+
+@pytest.mark.parametrize("response_seconds", [0.01, 0.5])
+@pytest.mark.parametrize(("passes", "wait_seconds"), [(0, 1), (0, 300), (3, 5), (12, 10), (30, 60)])
+def test_an_early_refusal_costs_its_wait(
+    passes: int, wait_seconds: int, response_seconds: float
 ) -> None:
-    """No spacing follows few successes: other jobs may have used most of the quota."""
-    rate = AdaptiveRate(WORKERS)
-    for _ in range(successes):
-        rate.start(0.0)
-        rate.end(started_at=0.0, succeeded=True)
-    rate.start(1.0)
-    rate.rate_limited(1.0, started_at=1.0, seconds=3)
-    rate.end(started_at=1.0, succeeded=False)
-    rate.start(4.0)
-    assert rate.seconds_to_wait(4.0) == pytest.approx(spacing)
+    """If another job has used up the quota, the run takes longer by that wait, and not by more."""
+    free = simulate(NoLimit(), 110, response_seconds=response_seconds)
+    outcome = simulate(OtherJob(passes, wait_seconds), 110, response_seconds=response_seconds)
+    extra = outcome.seconds - free.seconds
+    assert wait_seconds - response_seconds <= extra <= wait_seconds + 6 * response_seconds
+    assert 1 <= len(outcome.refused_at) <= WORKERS
 
 
-def test_the_spacing_is_kept_for_a_while_and_then_halves() -> None:
-    """A spacing of 2.1 s is kept for 20 s, and then halves every 4 s."""
-    rate = rate_after_a_full_period()
-    starts = [5.0]
-    while starts[-1] < 60:
-        rate.start(starts[-1])
-        rate.end(started_at=starts[-1], succeeded=True)
-        starts.append(starts[-1] + rate.seconds_to_wait(starts[-1]))
-    for start, following in pairwise(starts):
-        halvings = max(0.0, start - 25.0) / 4
-        assert following - start == pytest.approx(2.1 * 0.5**halvings)
-    assert rate.seconds_to_wait(starts[-1]) < 0.02
+@pytest.mark.parametrize("response_seconds", [0.001, 0.1])
+@pytest.mark.parametrize("requests", [100, 400])
+@pytest.mark.parametrize("per_second", [0.5, 2, 12, 30])
+def test_a_limit_a_second_is_met(per_second: float, requests: int, response_seconds: float) -> None:
+    """Few requests are refused, and most of the limit is used."""
+    outcome = simulate(RateLimit(per_second), requests, response_seconds=response_seconds)
+    assert outcome.refused_share <= 0.2
+    assert requests / outcome.seconds >= 0.6 * per_second
 
 
-def test_a_refusal_while_the_spacing_is_kept_widens_it() -> None:
-    """Each refusal widens it by a quarter, up to five seconds."""
-    rate, now, waits = rate_after_a_full_period(), 5.0, []
-    for _ in range(6):
-        rate.start(now)
-        rate.rate_limited(now, started_at=now, seconds=1)
-        rate.end(started_at=now, succeeded=False)
-        rate.start(now + 1)
-        rate.end(started_at=now + 1, succeeded=True)
-        waits.append(rate.seconds_to_wait(now + 1))
-        now += 1 + waits[-1]
-    assert waits == pytest.approx([2.1 * 1.25**n for n in range(1, 4)] + [5.0] * 3)
+@pytest.mark.parametrize("begins_at", [0, 30, 59])
+def test_a_quota_a_minute_is_met(begins_at: float) -> None:
+    """The quota is used up in each minute, with few refusals."""
+    outcome = simulate(MinuteQuota(60, begins_at=begins_at), 200, response_seconds=0.1)
+    assert outcome.refused_share <= 0.1
+    assert outcome.seconds <= 4 * 60 - begins_at
 
 
 @pytest.mark.parametrize(
-    ("start", "spacing"), [(26.0, 2.1), (29.0, 2.1 * 0.5 * 1.25), (41.0, 2.1 * 0.5**4 * 1.25)]
+    ("limit", "until"),
+    [
+        (lambda: RateLimit(1), 60),
+        (lambda: RateLimit(12), 60),
+        (lambda: MinuteQuota(5), 180),
+    ],
 )
-def test_a_refusal_after_the_spacing_has_shrunk_widens_it_a_little(
-    start: float, spacing: float
-) -> None:
-    """The spacing becomes a quarter wider, but not wider than the one that was kept before."""
-    rate = rate_after_a_full_period()
-    rate.start(start)
-    rate.end(started_at=start, succeeded=True)
-    refused = start + rate.seconds_to_wait(start)
-    rate.start(refused)
-    rate.rate_limited(refused, started_at=refused, seconds=1)
-    rate.end(started_at=refused, succeeded=False)
-    rate.start(refused + 1)
-    rate.end(started_at=refused + 1, succeeded=True)
-    assert rate.seconds_to_wait(refused + 1) == pytest.approx(spacing)
-
-
-def rate_after_a_full_period() -> AdaptiveRate:
-    """The rate at 5 s, after one success in a period of two seconds: requests are 2.1 s apart."""
-    rate = AdaptiveRate(1)
-    for started_at, succeeded in [(0.0, False), (3.0, True), (3.0, False)]:
-        rate.start(started_at)
-        if not succeeded:
-            seconds = 3.0 if started_at == 0 else 2.0
-            rate.rate_limited(started_at, started_at=started_at, seconds=seconds)
-        rate.end(started_at=started_at, succeeded=succeeded)
-    return rate
-
-
-# The number in flight
-
-
-@pytest.mark.parametrize(("workers", "first"), [(1, 1), (2, 1), (3, 2), (8, 4), (32, 16)])
-def test_the_number_in_flight_begins_at_half(workers: int, first: int) -> None:
-    """At least one request may start."""
-    assert int(AdaptiveRate(workers).limit) == first
-
-
-def test_the_number_in_flight_grows_by_one_a_round() -> None:
-    """A round is as many successes as may be in flight; the maximum is the number of workers."""
-    rate = AdaptiveRate(6)
-    limits = []
-    for _ in range(20):
-        rate.start(0)
-        rate.end(started_at=0, succeeded=True)
-        limits.append(int(rate.limit))
-    assert limits == [3] * 3 + [4] * 4 + [5] * 6 + [6] * 7
-
-
-def test_a_failed_request_does_not_raise_the_number_in_flight() -> None:
-    rate = AdaptiveRate(8)
-    for _ in range(100):
-        rate.start(0)
-        rate.end(started_at=0, succeeded=False)
-    assert int(rate.limit) == 4
-
-
-def test_requests_that_are_refused_together_slow_the_rate_once() -> None:
-    """The number in flight is halved once, and the longest of the waits counts."""
-    rate = AdaptiveRate(8)
-    for _ in range(100):
-        rate.start(0)
-        rate.end(started_at=0, succeeded=True)
-    for _ in range(8):
-        rate.start(10.0)
-    for seconds in (3, 5, 4):
-        rate.rate_limited(11.0, started_at=10.0, seconds=seconds)
-        rate.end(started_at=10.0, succeeded=False)
-    assert int(rate.limit) == 4
-    for _ in range(5):
-        rate.end(started_at=10.0, succeeded=False)
-    assert rate.seconds_to_wait(11.0) == 5
-    assert rate.seconds_to_wait(16.0) == 0
-    rate.start(16.0)
-    rate.rate_limited(17.0, started_at=16.0, seconds=1)
-    assert int(rate.limit) == 2
-    assert rate.seconds_to_wait(17.0) == 1
+def test_full_speed_returns_after_a_limit_ends(limit: Callable[[], Limit], until: float) -> None:
+    """Within a minute, requests are again as fast as the service responds, and they stay so."""
+    outcome = simulate(Until(until, limit()), 10_000, response_seconds=0.1)
+    fast = [at for at in outcome.succeeded_at if at > until + 60]
+    assert len(fast) / (outcome.seconds - until - 60) >= 0.95 * WORKERS / 0.1

@@ -21,7 +21,7 @@ from tests.builders import a_response, an_event
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.service.scripted import client_of, keeps_open, scripted_service
-from tests.service.test_client_responses import OWN_ERROR
+from tests.service.test_client import OWN_ERROR
 
 NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
 FROM_STATE = "startTime comes from the state: it is the bookmark minus lookback_seconds. "

@@ -1,13 +1,10 @@
 """The requests of a client that is closed end at once, whatever they wait for."""
 
 import logging
-import ssl
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-import trustme
 
 from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.service.rate_limiter import ClosedError
@@ -107,28 +104,6 @@ def test_a_hung_request_ends_at_once(
         assert closed_while(client, reached.event, requests) == [ClosedError.__name__]
         assert client.logger.lines == []
         assert service.connections == 1
-
-
-@pytest.mark.parametrize("script", [Reached.before_status, Reached.in_body])
-def test_a_hung_request_over_tls_ends_at_once(
-    script: Callable[[Reached, Peer], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """This does not hold for a handshake or connect that hangs: it ends with its own timeout."""
-    reached = Reached()
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
-    certificates = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(certificates)
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates))
-    monkeypatch.setenv("NO_PROXY", "localhost")
-
-    def serve(peer: Peer) -> None:
-        script(reached, peer)
-
-    with scripted_service(serve, tls=context) as service:
-        client = client_of(service, request_timeout_seconds=TIMEOUT_SECONDS, max_retries=8)
-        assert closed_while(client, reached.event) == [ClosedError.__name__]
 
 
 def test_no_request_begins_after_the_close() -> None:

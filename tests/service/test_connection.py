@@ -42,8 +42,6 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
 }
 """The start of a response, and the bytes that follow it without end."""
 
-ENDLESS_ERROR = b"HTTP/1.1 503 No\r\n\r\n", b"x"
-
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ENDLESS)
@@ -56,17 +54,6 @@ def test_a_response_without_end_is_a_timeout(kind: str, monkeypatch: pytest.Monk
     ):
         client_of(service, request_timeout_seconds=0.6).fetch()
     assert raised.value.code == "AE-TIMEOUT"
-
-
-def test_an_error_without_end_is_the_error_of_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The body of an error has the same deadline as that of a page."""
-    monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
-    with (
-        scripted_service(dripping(*ENDLESS_ERROR)) as service,
-        pytest.raises(RetryableError) as raised,
-    ):
-        client_of(service, request_timeout_seconds=0.6).fetch()
-    assert raised.value.code == "AE-500"
 
 
 class Time:

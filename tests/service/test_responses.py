@@ -221,12 +221,3 @@ def test_each_failure_of_the_network_has_its_code(
     found = network_error(error)
     assert found.code == code
     assert found.details.startswith(details)
-
-
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_a_failure_without_the_form_of_the_service_may_be_that_of_a_gateway(status: int) -> None:
-    """Whoever reads the line has to look there too, not only at the service."""
-    may_be = "; not in the form of the service's errors: perhaps from a gateway"
-    for body, said in ((BODY, False), (NOT_THE_FORM[1], True), (b"", True)):
-        error = status_error(a_response(status), body, window=WINDOW, has_cursor=False)
-        assert (error.code, error.details.endswith(may_be)) == ("AE-500", said)

@@ -1,17 +1,13 @@
 """Encrypted connections, direct or through a proxy, are read in the same way as plain ones."""
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import trustme
-from urllib3 import connectionpool
-from urllib3.connection import HTTPSConnection
-from urllib3.util.wait import wait_for_read
 
-from tap_audit_events.errors.exceptions import RetryableError
-from tap_audit_events.service import connection
+from tap_audit_events.service.rate_limiter import ClosedError
 from tests.service.proxy import Proxy, connect_proxy
 from tests.service.scripted import (
     Peer,
@@ -21,7 +17,7 @@ from tests.service.scripted import (
     scripted_service,
 )
 from tests.service.test_client import resets_second, serves_once
-from tests.service.test_connection import dripping
+from tests.service.test_closing import TIMEOUT_SECONDS, Reached, closed_while
 
 THROUGH_PROXY = pytest.mark.parametrize("through_proxy", [False, True], ids=["direct", "proxy"])
 
@@ -77,48 +73,12 @@ def test_a_connection_that_was_closed_while_idle_is_replaced(
     assert client.limiter.run.retries == 0
 
 
-def resets_at_once(peer: Peer) -> None:
-    """Resets the connection after a response."""
-    peer.hear()
-    peer.respond()
-    peer.reset()
-
-
-def test_a_connection_that_is_reset_before_the_request_is_written_is_replaced(
-    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("script", [Reached.before_status, Reached.in_body])
+def test_a_hung_request_ends_at_once(
+    script: Callable[[Reached, Peer], None], tls: ssl.SSLContext
 ) -> None:
-    """Python then raises a TLS error, which it does not for a plain connection."""
-
-    def is_still_open(used: HTTPSConnection) -> bool:
-        """What urllib3 finds just before the reset arrives."""
-        assert wait_for_read(used.sock, timeout=60)
-        return False
-
-    monkeypatch.setattr(connectionpool, "is_connection_dropped", is_still_open)
-    with scripted_service(resets_at_once, tls=tls) as service:
-        client = client_of(service, max_retries=0)
-        for _ in range(3):
-            client.fetch()
-        assert service.connections == 3
-
-
-def check_deadline(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that a response whose bytes never end is a timeout."""
-    monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
-    endless = dripping(b"HTTP/1.1 200 OK\r\nX: ", b"x")
-    with (
-        scripted_service(endless, tls=tls) as service,
-        pytest.raises(RetryableError) as raised,
-    ):
-        client_of(service, request_timeout_seconds=0.6).fetch()
-    assert raised.value.code == "AE-TIMEOUT"
-
-
-@THROUGH_PROXY
-@pytest.mark.timeout(60)
-def test_a_response_without_end_is_a_timeout(
-    through_proxy: bool, tls: ssl.SSLContext, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each wait for bytes is short; only the response as a whole takes too long."""
-    check_deadline(tls, monkeypatch)
-    assert len(proxy.tunnels) == through_proxy
+    """This does not hold for a handshake or connect that hangs: it ends with its own timeout."""
+    reached = Reached()
+    with scripted_service(lambda peer: script(reached, peer), tls=tls) as service:
+        client = client_of(service, request_timeout_seconds=TIMEOUT_SECONDS, max_retries=8)
+        assert closed_while(client, reached.event) == [ClosedError.__name__]

@@ -162,27 +162,3 @@ def test_no_proxy_names_hosts_that_are_requested_directly(
     done.raise_for_exit_code()
     assert service.tokens == [f"Bearer {TOKEN}"]
     assert proxy.tunnels == []
-
-
-PASSWORD = "pw5"
-
-
-def run_behind(name: str, proxy: str, *arguments: str) -> Run:
-    """Run the tap against a host that does not exist, with everything in the log."""
-    settings = {"base_url": "https://audit.invalid", "organization_id": ORGANIZATION_ID}
-    given = settings | {"access_token": TOKEN, "max_retries": 0}
-    return run(given, *arguments, environment={name: proxy, "LOGLEVEL": "DEBUG"})
-
-
-@pytest.mark.parametrize("arguments", [[], ["--test"]])
-@pytest.mark.parametrize("name", ["https_proxy", "ALL_PROXY", "all_proxy", "All_Proxy"])
-def test_the_variable_of_a_proxy_that_cannot_be_used_is_named(
-    name: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The right variable is named, even if the one for plain http has the same value."""
-    monkeypatch.setenv("HTTP_PROXY", f"http://user:{PASSWORD}@")
-    done = run_behind(name, f"http://user:{PASSWORD}@", *arguments)
-    line = only_error(done)
-    assert f"the proxy that {name} names must be a URL" in line
-    assert line.index(name) < line.index("HTTPS_PROXY or ALL_PROXY") < line.index("base_url")
-    assert PASSWORD not in done.log
