@@ -122,7 +122,7 @@ class Organization:
                 watermark=watermark,
                 read_until=read_until(given),
             )
-        self.plan = Plan(window, page_size=settings.page_size, concurrency=settings.concurrency)
+        self.plan = Plan(window, page_size=settings.page_size)
         if is_impatient:
             settings = replace(settings, max_retries=min(1, settings.max_retries))
         self.client = self.group.client(settings)

@@ -12,11 +12,15 @@ from tap_audit_events.errors.exceptions import (
     OrganizationsError,
 )
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.planning.plan import BYTES_HELD
 from tap_audit_events.extraction.planning.window_reader import WindowPage, WindowRequest
 from tap_audit_events.run.failures import Failures, GivenUp
 from tap_audit_events.run.tokens import TokenGroup
 from tap_audit_events.service.rate_limiter import RequestCounts
+
+BYTES_HELD: Final = 60 * 1024 * 1024
+BYTES_HELD_PER_REQUEST: Final = 4 * 1024 * 1024
+"""Maximum number of bytes of the pages that are requested and not yet taken: the second for each
+request that may be in flight, at least the first."""
 
 MAX_OPEN: Final = 4
 """Maximum number of open organizations for each request that may be in flight. Organizations whose
@@ -49,11 +53,11 @@ class OrganizationsPlan:
     organizations are open, it cuts no windows, because each costs a request. An organization whose
     first page was dense may be large: it is continued last, as soon as the others leave more than
     one request. If the pages of all organizations need too much memory, only those are requested
-    that have neither a page nor a request.
+    that can be taken at once.
 
-    At most `concurrency` requests are in flight. Those that wait, for their retry or because of the
-    limits of their token, do not count, so that others are sent meanwhile; if there are no others,
-    one request waits.
+    It alone limits the requests that are handed out, to `concurrency`. Those that wait, for their
+    retry or because of the limits of their token, do not count, so that others are sent meanwhile;
+    if there are no others, one request waits.
 
     Attributes:
         failures: decides which organizations are given up.
@@ -78,7 +82,11 @@ class OrganizationsPlan:
         return not (self._groups or self._unrequested or self._open or self._ended)
 
     def next_request(self, most_in_flight: int) -> OrganizationRequest | None:
-        """As `Plan.next_request`, for all organizations together."""
+        """The next request to send, None if none should be sent now; see `Plan.next_request`.
+
+        Args:
+            most_in_flight: how many requests in flight gain time; if only one, no window is cut.
+        """
         in_flight = sum(member.plan.in_flight for member in self._open)
         ready = 0
         if most_in_flight <= self._concurrency:
@@ -87,21 +95,22 @@ class OrganizationsPlan:
         free = most - max(0, in_flight - self._waiting)
         if free <= 0 or not self.failures.may_send(in_flight):
             return None
-        found = self._next_request(most_in_flight, free, lambda member: not member.group.is_held)
+        cuts = min(self._concurrency, most_in_flight) > 1
+        found = self._next_request(free, lambda member: not member.group.is_held, cuts=cuts)
         if not (found or in_flight):
-            found = self._next_request(most_in_flight, free, lambda _: True)
+            found = self._next_request(free, lambda _: True, cuts=cuts)
         return found
 
     def _next_request(
-        self, most_in_flight: int, free: int, may_send: Callable[[Member], bool]
+        self, free: int, may_send: Callable[[Member], bool], *, cuts: bool
     ) -> OrganizationRequest | None:
         member = next(filter(may_send, self._unrequested), None)
         if member is not None:
             self._unrequested.remove(member)
             self._open.append(member)
-            request = member.plan.next_request(1)
-            return request and OrganizationRequest(member, request)
-        has_room = sum(member.plan.bytes_held for member in self._open) < 1.5 * BYTES_HELD
+            return OrganizationRequest(member, member.plan.next_request(1))
+        most_bytes = max(BYTES_HELD, BYTES_HELD_PER_REQUEST * self._concurrency)
+        has_room = sum(member.plan.bytes_held for member in self._open) < most_bytes
         able = list(filter(may_send, self._open))
         workers = max(1, self._concurrency // max(1, len(able)))
         large = [each for each in able if workers == 1 and each.plan.seems_large]
@@ -110,11 +119,9 @@ class OrganizationsPlan:
                 if free == 1 and any(each.plan.in_flight for each in able):
                     return None
                 workers = max(1, free // len(large))
-            has_none = not (member.plan.in_flight or member.plan.ready_pages)
-            if has_room or has_none:
-                request = member.plan.next_request(most_in_flight, workers)
-                if request is not None:
-                    return OrganizationRequest(member, request)
+            request = member.plan.next_request(workers if cuts else 0, has_room=has_room)
+            if request is not None:
+                return OrganizationRequest(member, request)
         return None
 
     def accept(self, request: OrganizationRequest, page: Page) -> None:

@@ -87,8 +87,8 @@ class _Search:
     def open(self, *, is_impatient: bool) -> None:
         """Do nothing: few requests are sent, so each is retried as often as the settings say."""
 
-    def next_request(self, most_in_flight: int, workers: int | None = None) -> Any:
-        del most_in_flight, workers
+    def next_request(self, workers: int, *, has_room: bool = True) -> Any:
+        del workers, has_room
         if self._is_requested:
             return None
         self._is_requested, self.in_flight = True, 1

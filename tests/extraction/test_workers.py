@@ -39,8 +39,14 @@ class Steered(ConcurrencyEstimator):
         return next(self._mosts) if self._waits else 1
 
 
-def a_plan(concurrency: int = 4) -> Plan:
-    return Plan(EVER, page_size=PAGE_SIZE, concurrency=concurrency)
+class APlan(Plan):
+    """Cuts windows for all workers if more than one request gains time."""
+
+    def __init__(self) -> None:
+        super().__init__(EVER, page_size=PAGE_SIZE)
+
+    def next_request(self, most_in_flight: int, *, has_room: bool = True) -> WindowRequest | None:
+        return super().next_request(4 if most_in_flight > 1 else 0, has_room=has_room)
 
 
 def workers_for(
@@ -52,7 +58,7 @@ def workers_for(
     count: int = 4,
 ) -> Workers:
     """Workers that may have `most` requests in flight from the second response on."""
-    workers = Workers(plan or a_plan(), service.send, stop or Stop(), count)
+    workers = Workers(plan or APlan(), service.send, stop or Stop(), count)
     workers._estimator = Steered([most])
     return workers
 
@@ -159,7 +165,7 @@ def test_the_pages_can_be_closed_by_a_thread_that_uses_the_plan() -> None:
                 taken.wait(WAIT_SECONDS)
             return super().respond(window, cursor)
 
-    class Collecting(Plan):
+    class Collecting(APlan):
         def accept(self, request: WindowRequest, page: Page) -> None:
             super().accept(request, page)
             if taken.is_set():
@@ -167,8 +173,7 @@ def test_the_pages_can_be_closed_by_a_thread_that_uses_the_plan() -> None:
                 is_closed.set()
 
     service = Waiting(pages=20)
-    plan = Collecting(EVER, page_size=PAGE_SIZE, concurrency=1)
-    pages = pages_of(workers_for(service, plan, count=1))
+    pages = pages_of(workers_for(service, Collecting(), most=1, count=1))
     next(pages)
     taken.set()
     assert is_closed.wait(WAIT_SECONDS)

@@ -11,7 +11,6 @@ import pytest
 from tap_audit_events.errors.exceptions import RefusedError, StoppedError, service_error
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.planning.plan import Plan
 from tap_audit_events.extraction.planning.window_reader import WindowPage
 from tap_audit_events.extraction.shutdown import Stop
 from tests.extraction.planning.fake_service import (
@@ -20,7 +19,7 @@ from tests.extraction.planning.fake_service import (
     Hanging,
     ended,
 )
-from tests.extraction.test_workers import a_plan, ids_of, pages_of, workers_for
+from tests.extraction.test_workers import APlan, ids_of, pages_of, workers_for
 
 
 def test_an_error_is_raised_after_the_pages_before_it() -> None:
@@ -37,7 +36,7 @@ def test_an_error_is_raised_after_the_pages_before_it() -> None:
     service = Refusing(pages=9)
     ids: list[int] = []
     with pytest.raises(RefusedError):
-        ids.extend(iter_ids(pages_of(workers_for(service, a_plan(1))), refused))
+        ids.extend(iter_ids(pages_of(workers_for(service, most=1)), refused))
     assert ids == list(range(30))
     assert service.requests == 4
     assert ended(service.threads)
@@ -107,7 +106,7 @@ def test_a_defect_in_a_thread_ends_the_run(
     name: str, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the main thread would wait for ever for a page that no thread requests."""
-    works = getattr(Plan, name)
+    works = getattr(APlan, name)
     calls = 0
 
     def fails(*arguments: object) -> object:
@@ -117,7 +116,7 @@ def test_a_defect_in_a_thread_ends_the_run(
             raise RuntimeError("a defect")
         return works(*arguments)
 
-    monkeypatch.setattr(Plan, name, fails)
+    monkeypatch.setattr(APlan, name, fails)
     service = FakeService(pages=200)
     with pytest.raises(RuntimeError, match="a defect"):
         ids_of(pages_of(workers_for(service)))

@@ -20,10 +20,10 @@ EVENT = b'{"id":"%d","occurredAt":"2026-01-01T00:%02d:%02dZ"}'
 class Member:
     """An organization with so many pages of one event each."""
 
-    def __init__(self, name: str, pages: int, group: "Group", concurrency: int) -> None:
+    def __init__(self, name: str, pages: int, group: "Group") -> None:
         self.name = name
         self.pages = pages
-        self.plan = Plan(EVER, page_size=1, concurrency=concurrency)
+        self.plan = Plan(EVER, page_size=1)
         self.error: Exception | None = None
         self.has_requests = True
         self.sent = 0
@@ -52,12 +52,10 @@ class Group:
 
     has_others = True
 
-    def __init__(self, name: str, pages: Iterable[int], concurrency: int) -> None:
+    def __init__(self, name: str, pages: Iterable[int]) -> None:
         self.is_held = False
         self.opened: list[Member] = []
-        self.unopened = deque(
-            Member(f"{name}{n}", count, self, concurrency) for n, count in enumerate(pages)
-        )
+        self.unopened = deque(Member(f"{name}{n}", count, self) for n, count in enumerate(pages))
 
     def give_up(self) -> list[str]:
         names = [member.name for member in self.unopened]

@@ -2,18 +2,37 @@
 
 import pytest
 
-from tap_audit_events.run.organizations_plan import (
-    OrganizationRequest,
-)
+from tap_audit_events.run import organizations_plan
+from tap_audit_events.run.organizations_plan import OrganizationRequest
 from tests.run.members import EVENT, Group, Member, a_plan, pages_of, requests_of
+
+
+def with_room_for(most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(organizations_plan, "BYTES_HELD", most_bytes)
+    monkeypatch.setattr(organizations_plan, "BYTES_HELD_PER_REQUEST", 0)
+
+
+def test_pages_that_are_not_taken_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the target is slow, no more is requested; every page is read once it takes them."""
+    most_bytes = 12 * len(EVENT)
+    with_room_for(most_bytes, monkeypatch)
+    plan = a_plan(Group("a", [100]), concurrency=4)
+    taken = 0
+    while not plan.is_done:
+        pages = pages_of(plan)
+        while requests := requests_of(plan):
+            for request in requests:
+                plan.accept(request, request.member.page())
+                assert request.member.plan.bytes_held <= most_bytes + 4 * 2 * len(EVENT)
+        taken += sum(each.page is not None for each in pages)
+    assert taken >= 100
 
 
 def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many tokens are limited one after the other; later all organizations are read completely."""
     most_bytes = 12 * len(EVENT)
-    for module in ("extraction.planning.plan", "run.organizations_plan"):
-        monkeypatch.setattr(f"tap_audit_events.{module}.BYTES_HELD", most_bytes)
-    groups = [Group(name, [40], 8) for name in "abcdefghij"]
+    with_room_for(most_bytes, monkeypatch)
+    groups = [Group(name, [40]) for name in "abcdefghij"]
     plan = a_plan(*groups, concurrency=8, waiting=8)
     pages_of(plan)
     first: dict[Member, OrganizationRequest] = {}
@@ -40,7 +59,7 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
 
 def test_a_group_that_is_held_is_opened_later() -> None:
     """The group waits while others are open, and none of its organizations is left out."""
-    others, held = Group("a", [1], 2), Group("b", [1, 1], 2)
+    others, held = Group("a", [1]), Group("b", [1, 1])
     held.is_held = True
     plan = a_plan(others, held)
     pages_of(plan)
@@ -55,7 +74,7 @@ def test_a_group_that_is_held_is_opened_later() -> None:
 
 def test_a_held_group_does_not_keep_others_waiting() -> None:
     """While there are others, none of its organizations is opened or requested."""
-    limited, other = Group("a", [1] * 9, 2), Group("b", [1] * 9, 2)
+    limited, other = Group("a", [1] * 9), Group("b", [1] * 9)
     plan = a_plan(limited, other)
     pages_of(plan)
     limited.is_held = True
@@ -74,7 +93,7 @@ def test_a_held_group_does_not_keep_others_waiting() -> None:
 
 def test_organizations_that_are_held_do_not_keep_others_from_being_opened() -> None:
     """Any number of held organizations may be open already."""
-    limited, other = [Group(name, [1], 2) for name in "ab"], Group("c", [1], 2)
+    limited, other = [Group(name, [1]) for name in "ab"], Group("c", [1])
     plan = a_plan(*limited, other)
     pages_of(plan)
     for group in limited:
@@ -85,7 +104,7 @@ def test_organizations_that_are_held_do_not_keep_others_from_being_opened() -> N
 
 def test_if_all_are_held_one_request_waits() -> None:
     """Otherwise the end of the wait would not be noticed."""
-    group = Group("a", [1] * 5, 4)
+    group = Group("a", [1] * 5)
     group.is_held = True
     plan = a_plan(group, concurrency=4)
     pages_of(plan)
@@ -95,7 +114,7 @@ def test_if_all_are_held_one_request_waits() -> None:
 @pytest.mark.parametrize("waiting", [0, 2, 8])
 def test_requests_that_wait_leave_their_place_to_others(waiting: int) -> None:
     """For each request that waits for a retry or a rate limit, one more organization is opened."""
-    plan = a_plan(Group("a", [1] * 20, 2), waiting=waiting)
+    plan = a_plan(Group("a", [1] * 20), waiting=waiting)
     pages_of(plan)
     sent: list[OrganizationRequest] = []
     while batch := requests_of(plan):
@@ -106,7 +125,7 @@ def test_requests_that_wait_leave_their_place_to_others(waiting: int) -> None:
 
 def test_an_organization_that_is_held_gets_no_further_page() -> None:
     """Its other windows wait, while those of another token are requested."""
-    limited, other = Group("a", [50], 4), Group("b", [50], 4)
+    limited, other = Group("a", [50]), Group("b", [50])
     plan = a_plan(limited, other, concurrency=4)
     pages_of(plan)
     for request in requests_of(plan):
@@ -120,11 +139,10 @@ def test_without_room_an_organization_without_pages_gets_one_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The pages that fill the room belong to another organization, and may be taken much later."""
-    most_bytes = "tap_audit_events.run.organizations_plan.BYTES_HELD"
-    plan = a_plan(Group("a", [50, 50], 8), concurrency=8)
+    plan = a_plan(Group("a", [50, 50]), concurrency=8)
     pages_of(plan)
     for request in requests_of(plan):
         plan.accept(request, request.member.page())
     pages_of(plan)
-    monkeypatch.setattr(most_bytes, 0)
+    with_room_for(0, monkeypatch)
     assert [request.member.name for request in requests_of(plan)] == ["a0", "a1"]

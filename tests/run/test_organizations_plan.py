@@ -24,7 +24,7 @@ from tests.run.members import (
 
 def test_new_organizations_are_requested_first() -> None:
     """An organization with more pages gets the requests that new ones leave."""
-    group = Group("a", [5, 1, 1], 2)
+    group = Group("a", [5, 1, 1])
     plan = a_plan(group)
     pages_of(plan)
     first, second = requests_of(plan)
@@ -40,7 +40,7 @@ def test_new_organizations_are_requested_first() -> None:
 
 
 def test_each_page_comes_in_order_and_then_the_end_of_its_organization() -> None:
-    plan = a_plan(Group("a", [2], 1), concurrency=1)
+    plan = a_plan(Group("a", [2]), concurrency=1)
     pages = pages_of(plan)
     while not plan.is_done:
         for request in requests_of(plan):
@@ -52,7 +52,7 @@ def test_each_page_comes_in_order_and_then_the_end_of_its_organization() -> None
 
 def test_an_organization_with_nothing_to_read_ends_without_a_request() -> None:
     """Its range may be empty, or its state unusable."""
-    group = Group("a", [1, 1], 2)
+    group = Group("a", [1, 1])
     group.unopened[0].has_requests = False
     plan = a_plan(group)
     assert [(each.member.name, each.page) for each in pages_of(plan)] == [("a0", None)]
@@ -61,7 +61,7 @@ def test_an_organization_with_nothing_to_read_ends_without_a_request() -> None:
 
 def test_as_many_organizations_are_opened_as_requests_may_be_sent() -> None:
     """A run of many organizations does not hold the states of all of them."""
-    group = Group("a", [1] * 9, 3)
+    group = Group("a", [1] * 9)
     pages_of(a_plan(group, concurrency=3))
     assert len(group.opened) == 3
 
@@ -69,7 +69,7 @@ def test_as_many_organizations_are_opened_as_requests_may_be_sent() -> None:
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_single_organization_gets_as_many_requests_as_gain_time(most: int) -> None:
     """Its own requests in flight are counted once."""
-    plan = a_plan(Group("a", [50], 4), concurrency=4)
+    plan = a_plan(Group("a", [50]), concurrency=4)
     pages_of(plan)
     (first,) = requests_of(plan)
     plan.accept(first, first.member.page())
@@ -79,7 +79,7 @@ def test_a_single_organization_gets_as_many_requests_as_gain_time(most: int) -> 
 
 def test_each_of_several_organizations_is_read_in_windows() -> None:
     """The younger one can then be read in parallel once it is the oldest."""
-    plan = a_plan(Group("a", [50, 50], 4), concurrency=4)
+    plan = a_plan(Group("a", [50, 50]), concurrency=4)
     pages_of(plan)
     for request in requests_of(plan):
         plan.accept(request, request.member.page())
@@ -94,7 +94,7 @@ def test_ready_pages_count_if_they_arrive_faster_than_they_are_taken(
     most: int, requested: int
 ) -> None:
     """The pages of two organizations are ready, and eight others wait for their requests."""
-    plan = a_plan(Group("a", [1] * 20, 8), concurrency=8)
+    plan = a_plan(Group("a", [1] * 20), concurrency=8)
     pages_of(plan)
     first = list(islice(iter(lambda: plan.next_request(ALL_PAY), None), 2))
     pages_of(plan)
@@ -105,7 +105,7 @@ def test_ready_pages_count_if_they_arrive_faster_than_they_are_taken(
 
 def test_one_failure_ends_one_organization() -> None:
     """The error is reported at the end of its organization; the others continue."""
-    group = Group("a", [1, 1], 2)
+    group = Group("a", [1, 1])
     plan = a_plan(group)
     pages_of(plan)
     bad, good = requests_of(plan)
@@ -119,7 +119,7 @@ def test_one_failure_ends_one_organization() -> None:
 
 def test_organizations_of_a_refused_token_get_no_request() -> None:
     """The organizations of other tokens are opened and read."""
-    refused, other = Group("a", [1] * 50, 2), Group("b", [1] * 50, 2)
+    refused, other = Group("a", [1] * 50), Group("b", [1] * 50)
     plan = a_plan(refused, other)
     pages_of(plan)
     for request in requests_of(plan):
@@ -141,7 +141,7 @@ def test_every_organization_is_read_within_the_bounds(seed: int) -> None:
     rng = random.Random(seed)
     concurrency = rng.randint(1, 5)
     groups = [
-        Group(name, [rng.choice([1, 1, 2, 6]) for _ in range(rng.randint(0, 12))], concurrency)
+        Group(name, [rng.choice([1, 1, 2, 6]) for _ in range(rng.randint(0, 12))])
         for name in "abc"[: rng.randint(0, 3)]
     ]
     plan = a_plan(*groups, concurrency=concurrency)
@@ -171,7 +171,7 @@ def test_every_organization_is_read_within_the_bounds(seed: int) -> None:
 
 def test_an_organization_whose_page_cannot_be_delivered_ends_alone() -> None:
     """It ends with its error, and its other pages are not delivered."""
-    plan = a_plan(Group("a", [3, 2], 2))
+    plan = a_plan(Group("a", [3, 2]))
     pages_of(plan)
     bad, good = requests_of(plan)
     for request in (bad, good):

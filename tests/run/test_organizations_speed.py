@@ -26,11 +26,11 @@ class PlayedMember:
     error: Exception | None = None
     has_requests = True
 
-    def __init__(self, instants: list[Instant], concurrency: int, group: "PlayedGroup") -> None:
+    def __init__(self, instants: list[Instant], group: "PlayedGroup") -> None:
         self.group = group
         self.organization_id = str(id(self))
         self.pages = pages_needed(len(instants), PAGE_SIZE)
-        self.play = Play(instants, page_size=PAGE_SIZE, concurrency=concurrency)
+        self.play = Play(instants, page_size=PAGE_SIZE)
         self.plan = self.play.plan
         self.requests = 0
 
@@ -44,12 +44,12 @@ class PlayedGroup:
     is_held = False
     has_others = True
 
-    def __init__(self, pages: list[int], concurrency: int, seed: int) -> None:
+    def __init__(self, pages: list[int], seed: int) -> None:
         histories = [
             drawn(office_hours, count * PAGE_SIZE, 100 * seed + number)
             for number, count in enumerate(pages)
         ]
-        self.members = [PlayedMember(each, concurrency, self) for each in histories]
+        self.members = [PlayedMember(each, self) for each in histories]
         self.unopened = deque(self.members)
 
     def give_up(self) -> list[str]:
@@ -58,7 +58,7 @@ class PlayedGroup:
 
 def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, int]:
     """The seconds and the requests of a run that delivers every event of each organization."""
-    group = PlayedGroup(pages, concurrency, seed)
+    group = PlayedGroup(pages, seed)
     plan = OrganizationsPlan(cast("Any", [group]), RequestCounts(concurrency))
     seconds, sent = 0.0, 0
     in_flight: list[tuple[float, int, OrganizationRequest]] = []
@@ -113,7 +113,7 @@ def test_a_large_organization_among_small_ones_is_read_in_parallel(position: int
 
 def test_organizations_that_are_held_need_no_workers() -> None:
     """The only one that can be requested gets all of them, for windows."""
-    limited, other = PlayedGroup([8] * 7, 8, seed=0), PlayedGroup([8], 8, seed=1)
+    limited, other = PlayedGroup([8] * 7, seed=0), PlayedGroup([8], seed=1)
     plan = OrganizationsPlan(cast("Any", [limited, other]), RequestCounts(8))
     take_all(plan)
     for request in requests_of(plan):

@@ -45,11 +45,6 @@ PAGES_FOR_WORKERS: Final = 12
 PAGES_HELD: Final = 800
 """Maximum number of pages that are requested and not yet taken."""
 
-BYTES_HELD: Final = 60 * 1024 * 1024
-BYTES_HELD_PER_REQUEST: Final = 4 * 1024 * 1024
-"""Maximum number of bytes of these pages: the second for each request that may be in flight, at
-least the first."""
-
 
 class Plan:
     """Reads a range in windows.
@@ -57,18 +52,17 @@ class Plan:
     The first request covers the whole range. If more pages follow and parallel requests gain time,
     the range is cut into windows of a few pages, by how many events are expected; each is read by
     cursor to its own end. So the service's time filter finds every event of a window, and no
-    window depends on another. With a concurrency of 1 nothing is cut.
+    window depends on another.
 
     Attributes:
         windows: how many were requested.
         restarted: the windows that were restarted because a cursor was refused.
     """
 
-    def __init__(self, window: Window, *, page_size: int, concurrency: int = 1) -> None:
-        self.windows = self.in_flight = 0
+    def __init__(self, window: Window, *, page_size: int) -> None:
+        self.windows = 0
         self.restarted: list[Window] = []
         self._page_size = page_size
-        self._concurrency = concurrency
         self._readers = [WindowReader(window)]
         self._density = HourlyDensity()
         self._oldest = EARLIEST
@@ -94,6 +88,11 @@ class Plan:
         return pages
 
     @property
+    def in_flight(self) -> int:
+        """Windows whose next page is requested."""
+        return sum(each.is_in_flight for each in self._readers)
+
+    @property
     def bytes_held(self) -> int:
         """Bytes of the pages that are not taken yet, and, as an estimate, of those in flight."""
         held = sum(each.bytes_held for each in self._readers)
@@ -114,30 +113,29 @@ class Plan:
             and self._cut_at(first, WINDOW_PAGES) is not None
         )
 
-    def next_request(self, most_in_flight: int, workers: int | None = None) -> WindowRequest | None:
+    def next_request(self, workers: int, *, has_room: bool = True) -> WindowRequest | None:
         """The next request to send, None if none should be sent now.
 
-        The caller then calls `accept` or `fail` with it.
+        The caller then calls `accept` or `fail` with it, and limits how many are in flight.
 
         Args:
-            most_in_flight: how many requests in flight gain time; if only one, no window is cut.
-                The caller sends no more.
-            workers: how many requests in flight to plan for, all by default. The others go to other
-                organizations, but the plan may get them too. For one, no window is given up.
+            workers: how many requests in flight to plan for; the others go to other organizations,
+                but the plan may get them too. For one, no window is given up; for none, none is
+                cut.
+            has_room: whether there is memory for a page that has to wait for others.
         """
-        most = 1 if self._is_sequential else self._concurrency
-        reader = self._next_reader() if self.in_flight < most else None
-        if reader is not None and self.windows and min(most, most_in_flight) > 1:
-            reader = self._prepared(reader, workers or self._concurrency)
+        if self._is_sequential and self.in_flight:
+            return None
+        reader = self._next_reader(has_room=has_room)
+        if reader is not None and self.windows and workers and not self._is_sequential:
+            reader = self._prepared(reader, workers)
         if reader is None:
             return None
         self.windows += not reader.is_requested
-        self.in_flight += 1
         return reader.next_request()
 
     def accept(self, request: WindowRequest, page: Page) -> None:
         reader = request.reader
-        self.in_flight -= 1
         self._newest_bytes = page.size
         self._learn(reader, page)
         reader.accept(page)
@@ -151,11 +149,10 @@ class Plan:
         example if a service keeps only the newest: then the rest is read sequentially.
         """
         reader = request.reader
-        self.in_flight -= 1
         reader.fail(error)
         if not isinstance(error, CursorRefusedError):
             return
-        if reader.error is not None and self._concurrency > 1 and not reader.is_alone:
+        if reader.error is not None and self.windows > 1 and not reader.is_alone:
             self._is_sequential = True
             reader.restart_alone()
         if reader.error is None:
@@ -176,23 +173,19 @@ class Plan:
 
     # Which window to request
 
-    def _next_reader(self) -> WindowReader | None:
+    def _next_reader(self, *, has_room: bool) -> WindowReader | None:
         """The first window that is not in flight, None if there is no room for its next page."""
+        pages = self.in_flight + sum(each.pages_held for each in self._readers)
+        has_room = has_room and pages < PAGES_HELD
         unread = self._unread()
         reader = next((each for each in unread if not each.is_in_flight), None)
         is_needed_now = reader is unread[0] and not self.ready_pages if unread else False
-        return reader if is_needed_now or self._has_room() else None
+        return reader if is_needed_now or has_room else None
 
     def _unread(self) -> list[WindowReader]:
         """The windows that are not read to their end, up to one that ends the run."""
         before_error = takewhile(lambda reader: reader.error is None, self._readers)
         return [reader for reader in before_error if not reader.is_read]
-
-    def _has_room(self) -> bool:
-        """Whether another page can be held until all pages before it are taken."""
-        pages = self.in_flight + sum(each.pages_held for each in self._readers)
-        most_bytes = max(BYTES_HELD, BYTES_HELD_PER_REQUEST * self._concurrency)
-        return pages < PAGES_HELD and self.bytes_held < most_bytes
 
     def _prepared(self, reader: WindowReader, workers: int) -> WindowReader | None:
         """The window as it should be requested: as it is, cut or begun again; None if it waits."""

@@ -59,7 +59,6 @@ class Played:
         disordered: pages taken as out of order.
         seconds: how long the run took.
         most_held: pages in flight or not taken yet, at most.
-        most_bytes: bytes of pages not taken yet, at most.
         restarts: how often a window was restarted.
         error: the error that ended the run, None if it was complete.
     """
@@ -71,7 +70,6 @@ class Played:
     disordered: int = 0
     seconds: float = 0.0
     most_held: int = 0
-    most_bytes: int = 0
     restarts: int = 0
     error: Exception | None = None
 
@@ -112,7 +110,7 @@ class Play:
         self.played = Played()
         self._in_flight: list[tuple[float, int, WindowRequest]] = []
         self._seen: set[int] = set()
-        self.plan = Plan(self.window, page_size=self.page_size, concurrency=self.concurrency)
+        self.plan = Plan(self.window, page_size=self.page_size)
 
     def run(self) -> Played:
         """Play the run to its end."""
@@ -142,15 +140,20 @@ class Play:
 
     def _send(self) -> None:
         played = self.played
-        while (request := self.plan.next_request(ALL_PAY)) is not None:
+        while (request := self._due()) is not None:
             ends_at = played.seconds + self.response_seconds()
             heapq.heappush(self._in_flight, (ends_at, len(played.in_flight), request))
             played.in_flight.append(len(self._in_flight))
-            assert len(self._in_flight) <= self.concurrency, "too many requests are in flight"
         pages = pages_needed(len(self.instants), self.page_size)
         assert len(played.in_flight) <= 100 * (pages + 10), "the run does not end"
         held = len(self._in_flight) + self._ready_pages
         played.most_held = max(played.most_held, held)
+
+    def _due(self) -> WindowRequest | None:
+        """The next request, if it may be sent: the plan does not limit how many are in flight."""
+        if len(self._in_flight) >= self.concurrency:
+            return None
+        return self.plan.next_request(self.concurrency if self.concurrency > 1 else 0)
 
     @property
     def _ready_pages(self) -> int:
@@ -168,8 +171,6 @@ class Play:
             self.plan.fail(request, error)
             return
         self.plan.accept(request, page)
-        bytes_held = sum(reader.bytes_held for reader in self.plan._readers)
-        self.played.most_bytes = max(self.played.most_bytes, bytes_held)
 
     def _take(self, read: WindowPage) -> None:
         self.played.disordered += not read.in_order

@@ -1,7 +1,6 @@
 """The plan of a run: which pages it holds in memory, and when it sends a request."""
 
 import gc
-import random
 from itertools import islice
 
 import pytest
@@ -9,13 +8,10 @@ import pytest
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning import plan
-from tap_audit_events.extraction.planning.plan import BYTES_HELD, PAGES_HELD, Plan
+from tap_audit_events.extraction.planning.plan import PAGES_HELD, Plan
 from tap_audit_events.extraction.planning.window_reader import WindowReader, WindowRequest
 from tests.extraction.planning.plan_cases import all_delivered
-from tests.extraction.planning.scheduling import ALL_PAY, EVER, Play, evenly
-
-ONE_PAGE_BYTES = 10 * 1024 * 1024
-
+from tests.extraction.planning.scheduling import EVER, Play, evenly
 
 # What is held in memory
 
@@ -29,17 +25,6 @@ def test_pages_held_are_bounded_in_number(concurrency: int) -> None:
     played = play.run()
     all_delivered(played, 10_000)
     assert PAGES_HELD - 1 <= played.most_held <= PAGES_HELD + 1
-
-
-def test_pages_held_are_bounded_in_bytes() -> None:
-    """Beyond the bound, only pages that were already in flight are held."""
-    rng = random.Random(3)
-    play = Play(evenly(2000), page_size=20, page_bytes=ONE_PAGE_BYTES)
-    play.takes = lambda: rng.random() < 0.05
-    played = play.run()
-    all_delivered(played, 2000)
-    assert BYTES_HELD <= played.most_bytes < BYTES_HELD + 8 * ONE_PAGE_BYTES
-    assert max(played.in_flight) > 1
 
 
 def test_a_window_that_was_read_is_released() -> None:
@@ -66,41 +51,27 @@ def living(kind: type) -> int:
 
 def test_the_first_request_is_sent_alone() -> None:
     """Its response may be the whole run."""
-    plan = Plan(EVER, page_size=10, concurrency=8)
+    plan = Plan(EVER, page_size=10)
     assert plan.next_request(8) is not None
     assert plan.next_request(8) is None
 
 
-def requests_due(plan: Plan, most_in_flight: int) -> list[WindowRequest]:
-    """The requests that are sent before anything else arrives."""
-    return list(islice(iter(lambda: plan.next_request(most_in_flight), None), 100))
+def requests_due(plan: Plan, workers: int) -> list[WindowRequest]:
+    """The requests that so many workers send before anything else arrives."""
+    return list(islice(iter(lambda: plan.next_request(workers), None), max(1, workers)))
 
 
 def test_the_range_is_cut_if_two_requests_gain_time() -> None:
-    """If only one request gains time, the window is continued by its cursor."""
+    """Otherwise the window is continued by its cursor."""
     cursors = {}
-    for most in (1, 2):
+    for most in (0, 2):
         play = Play(evenly(20_000))
         first = play.plan.next_request(most)
         assert first is not None
         play.plan.accept(first, play._respond(first)[1])
         cursors[most] = [request.cursor for request in requests_due(play.plan, most)]
-    assert cursors[1] == ["50"]
+    assert cursors[0] == ["50"]
     assert set(cursors[2]) == {None}
-
-
-@pytest.mark.parametrize("most", [1, 8, 99])
-def test_no_more_requests_are_in_flight_than_the_concurrency(most: int) -> None:
-    """The number that the caller finds useful does not raise the bound."""
-    play = Play(evenly(20_000))
-    while len(play.played.requests) < 100:
-        play.step()
-    play.receive_all()
-    while play.plan.next_page() is not None:
-        pass
-    while play.plan.next_request(most) is not None:
-        pass
-    assert play.plan.in_flight <= 8
 
 
 @pytest.mark.parametrize("pages_held", [2, 3, 5])
@@ -118,7 +89,7 @@ def test_a_page_that_is_taken_makes_room_for_another(
 def ahead(play: Play) -> int:
     """How many requests are sent and responded to before a page is taken."""
     for requests in range(100):
-        request = play.plan.next_request(ALL_PAY)
+        request = play.plan.next_request(0)
         if request is None:
             return requests
         play.plan.accept(request, play._respond(request)[1])
@@ -130,40 +101,32 @@ def test_the_last_page_of_a_window_makes_room_for_the_next(monkeypatch: pytest.M
     monkeypatch.setattr(plan, "PAGES_HELD", 1)
     play = Play(evenly(1000), concurrency=4)
     for _ in range(50):
-        for request in requests_due(play.plan, ALL_PAY):
+        for request in requests_due(play.plan, 4):
             play.plan.accept(request, play._respond(request)[1])
         play.plan.next_page()
     assert play.plan.is_done
     assert play.plan.windows > 2
 
 
-@pytest.mark.parametrize(("page_bytes", "most"), [(0, 25), (1, 25), (BYTES_HELD // 3 + 1, 3)])
-def test_few_large_pages_are_held_with_concurrency_1(
-    page_bytes: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A page without bytes counts like any small page."""
-    monkeypatch.setattr(plan, "PAGES_HELD", 25)
-    assert ahead(Play(evenly(2000), concurrency=1, page_bytes=page_bytes)) == most
-
-
 def test_the_first_window_continues_if_no_room_is_left() -> None:
-    """Larger pages than expected fill the room, but the first window must be read before them."""
-    play = Play(evenly(5000), concurrency=4, page_bytes=1)
+    """It must be read before the pages that fill the room can be taken."""
+    play = Play(evenly(5000), concurrency=4)
     requests = in_flight_together(play)
-    play.page_bytes = BYTES_HELD
     for request in requests:
         play.plan.accept(request, play._respond(request)[1])
     while play.plan.next_page() is not None:
         pass
-    (following,) = requests_due(play.plan, ALL_PAY)
+    following = play.plan.next_request(4, has_room=False)
+    assert following is not None
     assert following.reader is requests[0].reader
+    assert play.plan.next_request(4, has_room=False) is None
 
 
 def test_all_pages_that_can_be_taken_are_ready() -> None:
     """Those of several windows, if each is read to its end."""
     play = Play(evenly(5000), concurrency=4)
     for _ in range(20):
-        for request in requests_due(play.plan, ALL_PAY):
+        for request in requests_due(play.plan, 4):
             play.plan.accept(request, play._respond(request)[1])
     ready = play.plan.ready_pages
     taken = 0
@@ -181,12 +144,12 @@ def test_pages_after_an_error_are_not_ready() -> None:
     assert play.plan.ready_pages == 0  # the first window has none yet
     play.plan.fail(requests[0], service_error("AE-403"))
     assert play.plan.ready_pages == 0
-    assert play.plan.next_request(ALL_PAY) is None
+    assert play.plan.next_request(4) is None
 
 
 def in_flight_together(play: Play) -> list[WindowRequest]:
     """The requests of four windows, after the first page was taken."""
-    while len(requests := requests_due(play.plan, ALL_PAY)) < 4:
+    while len(requests := requests_due(play.plan, 4)) < 4:
         for request in requests:
             play.plan.accept(request, play._respond(request)[1])
         while play.plan.next_page() is not None:
