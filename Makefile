@@ -16,7 +16,7 @@ LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newes
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
 CLIENTS := airbyte-clients dlt dagster readers $(if $(shell command -v java),spark) proof site loader-postgres-server
 # The clients and the tools of this project, each from requirements/NAME.txt.
-ENVIRONMENTS := meltano release audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster readers spark proof site
+ENVIRONMENTS := meltano release audit oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster readers spark proof site
 # The base of the image in its test, which needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADERS := target-jsonl target-duckdb meltanolabs-target-postgres postgres-server
@@ -40,7 +40,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders test-integrations test-large image site soak fuzz mutate bench check fix docs test-matrix test-oldest test-newest audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations test-large image site soak bench check fix docs test-matrix test-oldest test-newest audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -71,12 +71,6 @@ test-large: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader-%
 
 soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
-
-fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MINUTES (default 5); FUZZ_ARGS='--only pages'
-	@.tools/fuzz/bin/python -m tests.fuzzing --minutes $(MINUTES) $(FUZZ_ARGS)
-
-mutate: .tools/mutate/.installed ## Show which small changes to the code no test notices; MUTATE_ARGS='events extraction.planning.plan'
-	@.tools/mutate/bin/python -m tests.mutation $(MUTATE_ARGS)
 
 bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADERS:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 3), and update docs/performance.md; QUICK=1 tries it out, CHECK=1 fails after a slow-down
 	@.tools/bench/bin/python -m benchmarks --repetitions $(REPETITIONS) $(if $(QUICK),--quick) $(if $(CHECK),--check)
@@ -157,13 +151,11 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/spark.txt requirements/spark.in >/dev/null
 	$(COMPILE) --output-file requirements/proof.txt --extra sandbox --extra postgres --extra report pyproject.toml requirements/proof.in >/dev/null
 	$(COMPILE) --output-file requirements/site.txt requirements/site.in >/dev/null
-	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
-	$(COMPILE) --output-file requirements/mutate.txt --extra sandbox --group test pyproject.toml requirements/mutate.in >/dev/null
 	$(COMPILE) --output-file requirements/oldest.txt --resolution lowest-direct --extra sandbox --extra duckdb --group test pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
 
 clean: ## Remove everything that was installed or generated here
-	rm -rf .venv .tools .meltano mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/output
+	rm -rf .venv .tools .meltano .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/output
 	find output -type f ! -name .gitignore -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -43,13 +43,6 @@ def test_released_codes_stay() -> None:
     assert set(RELEASED.split()) == CATALOGUE.keys()
 
 
-def test_codes_are_well_formed_and_unique() -> None:
-    """A code is short, in capitals, and in the catalogue once."""
-    source = Path(catalogue.__file__).read_text()
-    assert re.findall(r'^    "(.+)": ErrorEntry\($', source, re.MULTILINE) == list(CATALOGUE)
-    assert all(CODE.fullmatch(code) and len(code) <= 20 for code in CATALOGUE)
-
-
 def test_each_code_of_the_catalogue_is_used_and_no_other() -> None:
     """An entry that nothing raises would mislead; a code without an entry has no explanation."""
     source = Path(catalogue.__file__)
@@ -64,14 +57,6 @@ def test_each_entry_makes_one_line(code: str) -> None:
     assert line == f"{code}: {CATALOGUE[code].summary} (errCode 'x'). {CATALOGUE[code].next_step}"
     assert CODED.match(line)
     assert "\n" not in line
-
-
-def test_no_error_promises_that_a_run_without_state_resumes() -> None:
-    """`count`, `verify` and `--test` show the same errors, and keep no state."""
-    resumes = [entry for entry in CATALOGUE.values() if "where it stopped" in entry.next_step]
-    assert len(resumes) >= 8
-    assert all("A run with a state resumes where" in entry.next_step for entry in resumes)
-    assert "STATE" not in CATALOGUE["AE-STOPPED"].next_step
 
 
 def test_several_lines_become_one_text() -> None:

@@ -32,7 +32,6 @@ from tests.airbyte.source import run_source
 from tests.builders import an_event
 from tests.cli.command import Command
 from tests.conftest import Sync
-from tests.errors.test_errors import only_error
 from tests.errors.test_redaction import TOKEN
 from tests.events.bodies import an_envelope
 from tests.extraction.watermarks import bookmark_of, digests_of
@@ -252,11 +251,11 @@ def test_state_and_schema_never_hold_the_token() -> None:
     """The token may be the id of an event or a property in a catalog."""
     register_secret(TOKEN)
     writer = MessageWriter()
-    state = {"bookmarks": {"audit_events": {"ids": ["1", TOKEN, '","'], "n": 10**30}}}
+    state = {"bookmarks": {"audit_events": {"names": ["1", TOKEN, '","'], "n": 10**30}}}
     schema = SchemaMessage("audit_events", {"properties": {TOKEN: {"description": TOKEN}}}, ["id"])
     lines = [writer.format_message(each).decode() for each in (StateMessage(state), schema)]
     assert json.loads(lines[0])["value"]["bookmarks"]["audit_events"] == {
-        "ids": ["1", MASK, '","'],
+        "names": ["1", MASK, '","'],
         "n": 10**30,
     }
     assert json.loads(lines[1])["schema"] == {"properties": {MASK: {"description": MASK}}}
@@ -280,26 +279,3 @@ def test_digests_in_state_are_never_masked() -> None:
     left = json.loads(line)["value"]["bookmarks"]["audit_events"]
     assert left["watermark"][0]["ids"] == entry["ids"]
     assert left["note"] == f"is {MASK}"
-
-
-# A token in a wrong place
-
-
-def test_a_token_in_a_url_is_masked_in_the_debug_log(
-    service: Service, settings: dict[str, Any], sync: Sync
-) -> None:
-    """Libraries log the URL of each request, which contains these settings."""
-    url = f"{settings['base_url']}/a%2Facme%5Fpat%5Fsecret-name7x2"
-    action_types = ["workspace_create", "acme_pat_secret-name7x2"]
-    done = sync(environment={"LOGLEVEL": "DEBUG"}, base_url=url, action_types=action_types)
-    assert "GET /" in done.log
-    assert "secret-name" not in done.log.lower()
-    service.violations.clear()  # the sandbox does not know this path
-
-
-def test_a_wrong_token_with_other_characters_around_it_is_masked(
-    service: Service, sync: Sync
-) -> None:
-    """They are a mistake in the settings; the service may echo the token without them."""
-    service.add_faults([Fault(kind="status", code=401, msg="unknown: acme_pat_secret-name7x2")])
-    assert f"unknown: {MASK}" in only_error(sync(access_token="Bearer:acme_pat_secret-name7x2."))

@@ -116,20 +116,6 @@ def test_a_long_record_is_cut(has_traceback: bool, collected: Collected) -> None
     assert len(max(collected.sent, key=len)) < 3 * MAX_RECORD_LENGTH
 
 
-def test_a_record_without_a_secret_is_left_alone(collected: Collected) -> None:
-    """Handlers still receive its message, its arguments and its exception."""
-    seen: list[object] = []
-
-    def see(record: logging.LogRecord) -> bool:
-        seen.extend([record.args, record.exc_info])
-        return True
-
-    collected.addFilter(see)
-    error = ValueError("harmless")
-    logger.warning("100 %s", "harmless", exc_info=error)
-    assert seen == [("harmless",), (ValueError, error, None)]
-
-
 PROGRAM = f"""
 import logging, sys
 before = logging.Handler.handle, sys.stderr, sys.excepthook, logging.getLogRecordFactory()

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +123,3 @@ def test_no_other_setting_may_be_the_token(name: str, schema: dict[str, Any]) ->
     token = GOOD["access_token"]
     with pytest.raises(SettingsError):
         read_settings(GOOD | {name: [token] if "array" in schema["type"] else token})
-
-
-@pytest.mark.parametrize("changed", [str, str.lower, str.upper])
-def test_a_setting_that_contains_the_token_in_another_case_is_refused(
-    changed: Callable[[str], str],
-) -> None:
-    """An HTTP client may change the case of a URL's host."""
-    token = "acme_pat_SeCrEt-name"
-    with pytest.raises(SettingsError) as raised:
-        read_settings(GOOD | {"access_token": token, "user_agent": changed(token)})
-    assert "user_agent contains the access token: remove it from there" in raised.value.lines[0]

@@ -1,9 +1,7 @@
 """A registered secret is found in the forms in which programs write it, and nothing else is."""
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote, urlencode
@@ -87,24 +85,6 @@ def test_a_possible_secret_is_masked_in_logs_only() -> None:
     assert contains_secret(TOKEN)
     masked = redact_json({"a": [TOKEN, {TOKEN: (f"is {TOKEN}", 7)}], "b": None, "c": 1.5})
     assert masked == {"a": [MASK, {MASK: [f"is {MASK}", 7]}], "b": None, "c": 1.5}
-
-
-@pytest.fixture
-def _impatient_threads() -> Iterator[None]:
-    """Lets Python switch between threads as often as it can."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
-
-
-@pytest.mark.usefixtures("_impatient_threads")
-def test_secrets_that_threads_register_at_the_same_time_are_all_masked() -> None:
-    """The workers of several organizations may each read a token file again."""
-    tokens = [f"acme_pat_{number:03}" for number in range(200)]
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(register_secret, tokens))
-    assert redact(" ".join(tokens)) == " ".join([MASK] * 200)
 
 
 def test_a_secret_that_a_message_cuts_is_not_shown_in_part() -> None:

@@ -98,13 +98,6 @@ def test_two_cursors_are_an_error(name: str) -> None:
         parse_page(body)
 
 
-def test_other_names_may_be_repeated() -> None:
-    """Repeated names of other fields hide neither events nor pages."""
-    events = b'"auditEvents": [%b]' % encode(an_event(note={"auditEvents": [], r"audit\u0045": 1}))
-    page = parse_page(b'{"nextCursor": "a", "x": 1, %b, "x": 2}' % events)
-    assert (page.ids, page.next_cursor) == (["event-1"], "a")
-
-
 def test_a_field_named_like_the_list_of_events_is_kept() -> None:
     """In an event, `auditEvents` is a field like any other, even if it is repeated."""
     event = encode(an_event(auditEvents=[{"auditEvents": []}], entity={"auditEvents": 1}))

@@ -1,11 +1,8 @@
 """The bytes of a page become events without any loss."""
 
 import json
-from bisect import bisect_left
-from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -121,23 +118,6 @@ def test_only_the_time_of_the_event_is_rewritten(sent: bytes, also: bytes) -> No
     assert json.loads(bytes(page.texts[0])) == json.loads(expected)
     assert b"1.50" in bytes(page.texts[0])
     assert page.instants == ["2026-01-01T00:00:00.1"]
-
-
-@pytest.mark.parametrize(
-    ("sent", "left"),
-    [
-        ("2026-01-01T02:00:00.500+02:00", "2026-01-01T00:00:00.500Z"),
-        ("2026-01-01t00:00:00z", "2026-01-01T00:00:00Z"),
-        ("2016-12-31T23:59:60.1Z", "2017-01-01T00:00:00.1Z"),
-        ("2026-01-01T00:00:00.1234567890123Z", "2026-01-01T00:00:00.1234567890123Z"),
-    ],
-)
-def test_a_time_is_delivered_in_utc_form(sent: str, left: str) -> None:
-    """A time in another form is rewritten with all its digits; all other values are kept."""
-    text = json.dumps(an_event(at=sent), separators=(",", ":")).encode()
-    page = parse_page(an_envelope(text))
-    assert list(map(bytes, page.texts)) == [text.replace(sent.encode(), left.encode())]
-    assert page.malformed is None
 
 
 SIGN_IN = b"<html>sign in</html>"
@@ -322,35 +302,6 @@ def test_nesting_beyond_the_parser_is_an_error() -> None:
         parse_page(an_envelope(TOO_DEEP))
 
 
-def on_a_deeper_stack(read: Callable[[], object], *, calls: int = 50) -> None:
-    if calls:
-        on_a_deeper_stack(read, calls=calls - 1)
-    else:
-        read()
-
-
-@pytest.mark.parametrize("name", ["Research", "\0"])
-def test_a_depth_just_below_the_limit_is_read_or_refused(name: str) -> None:
-    """Parts of a page are read on a deeper stack than others, but no depth leads to a crash."""
-
-    def nested(depth: int) -> bytes:
-        event = json.dumps(an_event(entity={"name": name}, note="…")).encode()
-        return an_envelope(event.replace(rb'"\u2026"', b"[" * depth + b"]" * depth))
-
-    def is_refused(depth: int) -> bool:
-        try:
-            parse_page(nested(depth))
-        except ContractError:
-            return True
-        return False
-
-    too_deep = bisect_left(range(1_000_000), True, key=is_refused)
-    assert 0 < too_deep < 1_000_000
-    for depth in range(too_deep - 100, too_deep):
-        with suppress(ContractError):
-            on_a_deeper_stack(partial(parse_page, nested(depth)))
-
-
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_page_or_a_documented_error(body: bytes) -> None:
     """No body leads to any other exception."""
@@ -376,10 +327,3 @@ def test_a_page_knows_the_order_of_its_times(
     assert page.is_ascending == is_ascending
     bounds = [f"2026-01-01T00:00:0{each}" for each in (oldest, newest)]
     assert [page.oldest, page.newest] == bounds
-
-
-def test_an_empty_page_is_in_order() -> None:
-    page = parse_page(an_envelope())
-    assert (page.ids, page.instants, list(page.texts)) == ([], [], [])
-    assert page.is_ascending
-    assert page.malformed is None

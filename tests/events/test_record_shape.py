@@ -29,13 +29,6 @@ def exactly(text: bytes) -> Any:
 
 
 @given(records, layouts)
-def test_a_plain_shape_keeps_the_very_bytes(event: dict[str, Any], layout: int | None) -> None:
-    """The default shape returns the same object, so it takes no time."""
-    text = on_one_line(event, layout)
-    assert RecordShape().apply(text) is text
-
-
-@given(records, layouts)
 def test_details_become_their_json_text(event: dict[str, Any], layout: int | None) -> None:
     """The text has the same value as the object; all other fields are unchanged."""
     details = {"field": event.get("id"), "deep": [event]}
@@ -75,22 +68,11 @@ def test_missing_details_stay_missing(action: bytes) -> None:
     assert read_record(STRING.apply(text)) == read_record(text)
 
 
-def test_an_event_without_an_action_stays_as_it_is() -> None:
-    """There are no details then that could become text."""
-    assert read_record(STRING.apply(b'{"id":"1"}')) == {"id": "1"}
-
-
 @pytest.mark.parametrize("details", [b"{}", b"[]", b"1.50", b'"text"', b"false", b'{"a":1e999}'])
 def test_details_of_any_kind_become_text(details: bytes) -> None:
     """The text is exactly the service's, with all digits."""
     text = b'{"id":"1","action":{"details":%b}}' % details
     assert read_record(STRING.apply(text))["action"]["details"] == details.decode()
-
-
-def test_the_last_of_repeated_fields_counts() -> None:
-    """A record without a shape is read in the same way."""
-    text = b'{"action":{"details":{"a":1}},"action":{"details":{"b":1},"details":{"c":1}}}'
-    assert read_record(STRING.apply(text)) == {"action": {"details": '{"c":1}'}}
 
 
 def test_the_raw_event_replaces_a_field_of_the_same_name() -> None:

@@ -1,7 +1,6 @@
 """Characters that no loader can store are replaced, and nothing else."""
 
 import json
-import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -65,18 +64,6 @@ def test_escapes_are_read_as_in_json(escaped: bytes) -> None:
     assert record["action"]["details"]["fields"]["name"] == expected
 
 
-@pytest.mark.parametrize("others", [0, 1, 2, 9000])
-@pytest.mark.parametrize("other", [rb"\n", rb"\\", rb"\u00e9"])
-def test_unstorable_characters_are_found_after_any_number_of_escapes(
-    other: bytes, others: int
-) -> None:
-    """This includes escaped backslashes, each of which is two characters of the text."""
-    name = b'"%b%b"' % (other * others, rb"\u0000 \ud800")
-    body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
-    left = only_record(body)["action"]["details"]["fields"]["name"]
-    assert left == json.loads(b'"%b"' % other) * others + "\ufffd \ufffd"
-
-
 @pytest.mark.parametrize("bad", [rb"\ud8", rb"\ud80g", rb"\u000", rb"\ud800\ud8", rb"\ud83d\ude0"])
 def test_a_malformed_escape_is_not_repaired(bad: bytes) -> None:
     """A repair would include the quotation mark after it and make another text valid."""
@@ -85,14 +72,6 @@ def test_a_malformed_escape_is_not_repaired(bad: bytes) -> None:
     page = parse_page(body)
     assert page.malformed is not None
     assert "event 1 of the page is not JSON: " in page.malformed.details
-
-
-@pytest.mark.parametrize("start", [0, *range(65_500, 65_540)])
-def test_a_page_of_escaped_emoji_is_not_copied(start: int) -> None:
-    """A service may escape all but ASCII; such pages are read as fast as others."""
-    name = b'"%b%b"' % (b"a" * start, rb"\ud83d\ude00" * 3)
-    body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
-    assert storable(body) is body
 
 
 encoded = st.sampled_from(["\ud83d", "\ude00", "a", "é", "€", "😀"])
@@ -105,26 +84,6 @@ def test_no_character_is_divided_by_the_end_of_a_chunk(text: str, chunk_bytes: i
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(text_repair, "_CHUNK_BYTES", chunk_bytes)
         assert storable(text.encode("utf-8", "surrogatepass")) == joined.encode()
-
-
-def test_text_that_needs_repair_takes_little_memory() -> None:
-    """Python would store each character of a text in four bytes if one of them needs four."""
-    size = 4_000_000
-    text = b"a" * size + "😀\ud800".encode("utf-8", "surrogatepass")
-    tracemalloc.start()
-    try:
-        storable(text)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 4 * size
-
-
-@pytest.mark.parametrize("position", [0, 65_535, 65_536, 200_000])
-def test_the_error_gives_the_position_of_a_byte_that_is_not_utf_8(position: int) -> None:
-    """The position is counted from the start of the body."""
-    with pytest.raises(UnicodeDecodeError, match=rf"byte 0xff in position {position}:"):
-        storable(b"a" * position + b"\xff" + b"a" * 10)
 
 
 def test_a_cursor_is_not_changed_with_its_page() -> None:
@@ -162,21 +121,6 @@ def test_an_id_that_can_be_stored_is_kept_in_a_repaired_page(good: bytes) -> Non
     page = parse_page(an_envelope(text.replace(b'"?"', rb'"\u0000"')))
     assert page.malformed is None
     assert len(page.ids) == 1
-
-
-def test_two_halves_of_a_pair_in_different_encodings_are_not_repaired_in_an_id() -> None:
-    """Each half becomes U+FFFD, as anywhere else in a text."""
-    text = encode(an_event(id="it")).replace(b'"it"', b'"\xed\xa0\x80\\udc00"')
-    page = parse_page(an_envelope(text))
-    assert page.ids == []
-    assert page.malformed is not None
-    assert page.malformed.code == "AE-EVENT"
-
-
-def test_an_encoded_pair_in_a_cursor_is_a_character() -> None:
-    """A pair of encoded surrogates is one character, as in an id and in any other text."""
-    body = b'{"auditEvents": [], "nextCursor": "c\xed\xa0\xbd\xed\xb8\x80"}'
-    assert parse_page(body).next_cursor == "c\U0001f600"
 
 
 @pytest.mark.parametrize(

@@ -74,23 +74,6 @@ def test_a_request_covers_at_least_its_window_in_whole_seconds(
     assert later(sent_end, seconds=-1) < end <= sent_end == whole_second(sent_end)
 
 
-@given(st.none() | instants, instants, st.lists(instants))
-def test_a_window_is_closed_on_both_sides(
-    start: Instant | None, end: Instant, moments: list[Instant]
-) -> None:
-    """Both of its bounds belong to it."""
-    window = Window(start, end)
-    inside = [(start is None or start <= moment) and moment <= end for moment in moments]
-    assert [window.holds(moment) for moment in moments] == inside
-
-
-def test_a_window_from_the_oldest_event_sends_no_start() -> None:
-    """Without a start there is no `startTime`."""
-    window = Window(None, at(0))
-    assert window.start_time is None
-    assert str(window) == "up to 2026-01-01T00:00:00Z"
-
-
 @pytest.mark.parametrize(
     ("start", "start_time"),
     [

@@ -1,6 +1,6 @@
 """Any input from outside is read, or leads to a documented error.
 
-The targets say what must hold; `make fuzz` searches for inputs that break it, as long as you like.
+The targets say what must hold. The corpus keeps inputs that once made a reader fail.
 """
 
 import json
