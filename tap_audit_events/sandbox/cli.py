@@ -103,7 +103,8 @@ def run(command: tuple[str, ...], **options: Any) -> None:
 def _run_command(command: Sequence[str], variables: dict[str, str]) -> int:
     """Run a command with the sandbox's variables; SIGINT and SIGTERM are passed on to it.
 
-    Returns its exit code, or 128 + n if signal n ended it.
+    Ctrl-C in a terminal reaches the command by itself. Returns its exit code, or 128 + n if signal
+    n ended it.
 
     Raises OSError if it cannot be started.
     """
@@ -111,24 +112,13 @@ def _run_command(command: Sequence[str], variables: dict[str, str]) -> int:
     process = subprocess.Popen(command, env=inherited | variables)  # noqa: S603
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        if number != signal.SIGINT or not _shares_terminal():
+        if number != signal.SIGINT or not os.isatty(0):
             process.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        code = process.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    code = process.wait()
     return 128 - code if code < 0 else code
-
-
-def _shares_terminal() -> bool:
-    """Whether the terminal sends Ctrl-C to the command too, which then must not get it twice."""
-    try:
-        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except (OSError, ValueError):  # Standard input is not a terminal, or closed.
-        return False
 
 
 if __name__ == "__main__":

@@ -26,21 +26,18 @@ _FROM_ZERO: Final = click.FloatRange(min=0, max=1_000_000)
 _LIVE: Final = click.FloatRange(min=0, max=1_000)
 """From about 20,000 a second on, a request would wait for new events without end."""
 
-_YEARS: Final = range(1000, 9999)
-"""The years of `--until`: with these, each event has a year that a date can have."""
-
 
 def _time(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
     try:
-        if text is not None:
-            instant_of(text)
-            time = datetime.fromisoformat(text.upper())
-            if time.year not in _YEARS:
-                raise ValueError(f"the year is not from {_YEARS[0]} to {_YEARS[-1]}")
-            return time
+        instant_of(text)
+        time = datetime.fromisoformat(text.upper())
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
-    return None
+    if not 1000 <= time.year < 9999:  # Else some events have a year that no date can have.
+        raise click.BadParameter("the year is not from 1000 to 9998")
+    return time
 
 
 def _faults(_: click.Context, __: click.Parameter, specs: tuple[str, ...]) -> list[Fault]:
@@ -71,9 +68,6 @@ _OPTIONS: Final = (
                  type=_FROM_ZERO, help="Let each response take at least this time."),
     click.option("--rate-limit", metavar="PER_SECOND", type=_ABOVE_ZERO,
                  help="Respond with 429 and Retry-After to more requests per second."),
-    click.option("--cursor-lifetime", "cursor_lifetime_requests", metavar="REQUESTS",
-                 type=click.IntRange(min=1),
-                 help="Refuse a cursor after this many further requests."),
     click.option("--fault", "faults", multiple=True, metavar="FAULT", callback=_faults,
                  help="Make requests fail, as described below. May be given more than once."),
 )  # fmt: skip

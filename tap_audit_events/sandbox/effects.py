@@ -1,58 +1,43 @@
-"""Applies the faults of a request to its page, its response and the connection."""
+"""What faults do to a page and to its response."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from tap_audit_events.sandbox.faults import Fault
+from tap_audit_events.sandbox.faults import ActiveFaults, Fault
 from tap_audit_events.sandbox.response import Response, error_response
 
 
-class ActiveFaults:
-    """The faults that concern one request, in the order they were added."""
+def replacement(faults: ActiveFaults) -> Response | None:
+    """The response that replaces the service's own, if a fault gives one."""
+    for fault in faults.values():
+        if fault.kind == "reset":
+            return Response(0, reset=True)
+        if fault.kind == "status":
+            return _status(fault)
+        if fault.kind == "body":
+            return Response(200, (("content-type", fault.content_type),), fault.text or b"")
+    return None
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self._faults = faults
 
-    def have(self, kind: str) -> bool:
-        return any(fault.kind == kind for fault in self._faults)
-
-    def of_kind(self, kind: str) -> list[Fault]:
-        return [fault for fault in self._faults if fault.kind == kind]
-
-    def replacement(self) -> Response | None:
-        """The response that replaces the service's own, if a fault gives one."""
-        for fault in self._faults:
-            if fault.kind == "reset":
-                return Response(0, reset=True)
-            if fault.kind == "status":
-                return _status(fault)
-            if fault.kind == "body":
-                return Response(200, (("content-type", fault.content_type),), fault.text or b"")
-        return None
-
-    def page_size(self, requested: int) -> int:
-        """The largest number of events that the page may contain."""
-        for fault in self._faults:
-            if fault.kind == "empty":
-                return 0
-            if fault.kind == "short":
-                return min(requested, requested // 2 if fault.events is None else fault.events)
+def page_size(faults: ActiveFaults, requested: int) -> int:
+    """The largest number of events that the page may contain."""
+    if "empty" in faults:
+        return 0
+    if "short" not in faults:
         return requested
+    events = faults["short"].events
+    return min(requested, requested // 2 if events is None else events)
 
-    @property
-    def pages_back(self) -> int:
-        """How many pages before the request's own cursor the repeated cursor was issued."""
-        return max((fault.back for fault in self.of_kind("same-cursor")), default=0)
 
-    def applied_to(self, response: Response) -> Response:
-        """The response, sent as the faults say: later or cut."""
-        for fault in self.of_kind("hang"):
-            response = replace(response, wait_seconds=response.wait_seconds + fault.seconds)
-        for fault in self.of_kind("cut"):
-            half = len(response.body) // 2
-            sent = half if fault.sent_bytes is None else fault.sent_bytes
-            response = replace(response, cut_after=sent)
-        return response
+def as_sent(faults: ActiveFaults, response: Response) -> Response:
+    """The response, sent as the faults say: later or cut."""
+    if "hang" in faults:
+        seconds = response.wait_seconds + faults["hang"].seconds
+        response = replace(response, wait_seconds=seconds)
+    if "cut" in faults:
+        sent = faults["cut"].sent_bytes
+        half = len(response.body) // 2
+        response = replace(response, cut_after=half if sent is None else sent)
+    return response
 
 
 def _status(fault: Fault) -> Response:

@@ -5,9 +5,9 @@ A fault is written `KIND[:OPTION=VALUE,...]@WHEN`, for example `status:code=429,
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 from urllib.parse import unquote, unquote_to_bytes
 
 from tap_audit_events.sandbox.request import ReceivedRequest
@@ -174,6 +174,10 @@ def _bounds(item: str) -> range:
     raise ValueError(f"{item!r} names no requests; write 3, 3-5, 3-, */10 or *, with commas")
 
 
+ActiveFaults: TypeAlias = Mapping[str, Fault]
+"""The faults that concern one request, by their kind."""
+
+
 class FaultPlan:
     """The faults of a service, and how many requests each has counted."""
 
@@ -185,10 +189,10 @@ class FaultPlan:
         numbers = itertools.count(1 if fault.only else requests_before + 1)
         self._counted.append((fault, numbers))
 
-    def concerning(self, request: ReceivedRequest) -> list[Fault]:
-        """The faults of a request, in the order they were added."""
-        return [
-            fault
-            for fault, numbers in self._counted
-            if (fault.only is None or fault.only(request)) and fault.concerns(next(numbers))
-        ]
+    def concerning(self, request: ReceivedRequest) -> ActiveFaults:
+        """The faults of a request, in the order they were added; of each kind the first."""
+        active: dict[str, Fault] = {}
+        for fault, numbers in self._counted:
+            if (fault.only is None or fault.only(request)) and fault.concerns(next(numbers)):
+                active.setdefault(fault.kind, fault)
+        return active

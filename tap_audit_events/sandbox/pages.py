@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from tap_audit_events.sandbox.data.store import Displacement, Key, Selection, Store
-from tap_audit_events.sandbox.effects import ActiveFaults
-from tap_audit_events.sandbox.faults import Fault
+from tap_audit_events.sandbox.effects import page_size
+from tap_audit_events.sandbox.faults import ActiveFaults, Fault
 from tap_audit_events.sandbox.request import Query, ReceivedRequest
 from tap_audit_events.sandbox.response import RefusedError, Response, invalid, page_response
 
@@ -88,10 +88,10 @@ class Pages:
         """
         if query.cursor is None:
             return None
-        if faults.have("expire"):
+        if "expire" in faults:
             self._cursors.expire(query.cursor)
         issued = self._cursors.redeem(query.cursor, request.number)
-        return replace(issued, position=None) if faults.have("ignore-cursor") else issued
+        return replace(issued, position=None) if "ignore-cursor" in faults else issued
 
     def respond(
         self,
@@ -103,48 +103,44 @@ class Pages:
         """The page of a request (interface.md 2.7 and 4.1, rules 1 to 3)."""
         after = issued.position if issued else None
         selection = _widened(query.selection, faults)
-        size = faults.page_size(query.page_size)
+        size = page_size(faults, query.page_size)
         selected = self._store.rows_of(selection.action_types)
-        rows, more = selected.page(selection, after, size, self._displacements(faults))
+        rows, more = selected.page(selection, after, size, self._displacement(faults))
         keys = [key for key, _ in rows]
         if self._store.key_at(-1) in keys:
             self._store.reveal_late(request.number + 1)
         cursor: dict[str, str | None] = {}
-        if query.cursor is not None and faults.have("same-cursor"):
-            cursor["nextCursor"] = self._cursors.ancestor(query.cursor, faults.pages_back)
-        elif more or faults.have("empty"):
+        if query.cursor is not None and "same-cursor" in faults:
+            cursor["nextCursor"] = self._cursors.ancestor(query.cursor, faults["same-cursor"].back)
+        elif more or "empty" in faults:
             position = keys[-1] if keys else after
             given = IssuedCursor(position, request.filters, request.number, query.cursor)
             cursor["nextCursor"] = self._cursors.issue(given)
-        elif faults.have("null-cursor"):
+        elif "null-cursor" in faults:
             cursor["nextCursor"] = None
-        elif faults.have("empty-cursor"):
+        elif "empty-cursor" in faults:
             cursor["nextCursor"] = ""
         return page_response([body.render(key) for key, body in rows], cursor)
 
-    def _displacements(self, faults: ActiveFaults) -> list[Displacement]:
-        return [
-            Displacement(key, fault.places)
-            for fault in faults.of_kind("displaced")
-            if (key := self._displaced_key(fault)) is not None
-        ]
-
-    def _displaced_key(self, fault: Fault) -> Key | None:
-        """The event that a fault displaces: the same one, even if others are added before it."""
+    def _displacement(self, faults: ActiveFaults) -> Displacement | None:
+        """The displaced event: the same one, even if others are added before it."""
+        fault = faults.get("displaced")
+        if fault is None:
+            return None
         if fault not in self._displaced:
-            middle = (len(self._store) + 1) // 2
-            key = self._store.key_at((middle if fault.event is None else fault.event) - 1)
+            ordinal = (len(self._store) + 1) // 2 if fault.event is None else fault.event
+            key = self._store.key_at(ordinal - 1)
             if key is None:
                 return None
             self._displaced[fault] = key
-        return self._displaced[fault]
+        return Displacement(self._displaced[fault], fault.places)
 
 
 def _widened(selection: Selection, faults: ActiveFaults) -> Selection:
     """The selection without the bounds that faults ignore."""
-    if faults.have("ignore-start"):
+    if "ignore-start" in faults:
         selection = replace(selection, start=None)
-    return replace(selection, end=None) if faults.have("ignore-end") else selection
+    return replace(selection, end=None) if "ignore-end" in faults else selection
 
 
 def _text(serial: int) -> str:

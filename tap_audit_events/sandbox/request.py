@@ -53,33 +53,29 @@ class Query:
     cursor: str | None
 
 
-def check_operation(method: str, path: str) -> str:
-    """The organization in the path of the one operation; else raises RefusedError, 404 or 405."""
-    found = _OPERATION.fullmatch(path)
+def check_request(request: ReceivedRequest, access_token: str) -> str:
+    """The organization in the path of the one operation.
+
+    Raises RefusedError for another path (404) or method (405), for a body (400), and without the
+    token (401: interface.md 5, rules 1 and 5).
+    """
+    found = _OPERATION.fullmatch(request.path)
     if found is None:
-        raise RefusedError(404, "notFound", f"there is nothing at {path}", violation=True)
-    if method != "GET":
-        message = f"{method} is not allowed here"
+        raise RefusedError(404, "notFound", f"there is nothing at {request.path}", violation=True)
+    if request.method != "GET":
+        message = f"{request.method} is not allowed here"
         allow = (("allow", "GET"),)
         raise RefusedError(405, "methodNotAllowed", message, headers=allow, violation=True)
-    return found[1]
-
-
-def check_no_body(headers: Mapping[str, str]) -> None:
-    """Raise RefusedError if the request has a body; the operation has none."""
+    headers = request.headers
     if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
         raise invalid("the request has a body")
-
-
-def check_token(headers: Mapping[str, str], access_token: str) -> None:
-    """Raise RefusedError, 401, unless the token is given (interface.md 5, rules 1 and 5)."""
     given = headers.get("authorization")
     if given is None:
-        raise RefusedError(
-            401, "unauthorized", "the header Authorization is missing", violation=True
-        )
+        message = "the header Authorization is missing"
+        raise RefusedError(401, "unauthorized", message, violation=True)
     if not hmac.compare_digest(given.encode(), f"Bearer {access_token}".encode()):
         raise RefusedError(401, "unauthorized", "the access token is not valid")
+    return found[1]
 
 
 def check_organization(given: str, organization_id: str) -> None:

@@ -9,14 +9,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from tap_audit_events.sandbox import request as checks
 from tap_audit_events.sandbox.data.events import ORGANIZATION_ID, LiveEvents, generated
 from tap_audit_events.sandbox.data.generator import Event
 from tap_audit_events.sandbox.data.store import Store, row_of, row_of_text
-from tap_audit_events.sandbox.effects import ActiveFaults
-from tap_audit_events.sandbox.faults import Fault, FaultPlan
+from tap_audit_events.sandbox.effects import as_sent, replacement
+from tap_audit_events.sandbox.faults import ActiveFaults, Fault, FaultPlan
 from tap_audit_events.sandbox.pages import Cursors, Pages
-from tap_audit_events.sandbox.request import ReceivedRequest, read_parameters, read_query
+from tap_audit_events.sandbox.request import (
+    ReceivedRequest,
+    check_organization,
+    check_request,
+    read_parameters,
+    read_query,
+)
 from tap_audit_events.sandbox.response import RefusedError, Response
 
 ACCESS_TOKEN: Final = "sandbox_pat_opens-nothing-but-the-sandbox"  # noqa: S105
@@ -130,9 +135,8 @@ class Service:
             )
             self._store.reveal(number)
             self._store.add(self._live.due(request.seconds))
-            faults = ActiveFaults(self._plan.concerning(request))
-            response = self._decide(request, unreadable, faults)
-            response = faults.applied_to(response)
+            faults = self._plan.concerning(request)
+            response = as_sent(faults, self._decide(request, unreadable, faults))
             self.requests.append(replace(request, status=response.status))
         return replace(response, wait_seconds=response.wait_seconds + self._latency_seconds)
 
@@ -140,7 +144,7 @@ class Service:
         self, request: ReceivedRequest, unreadable: RefusedError | None, faults: ActiveFaults
     ) -> Response:
         """The response of a fault or of the service; violations are recorded in either case."""
-        replacement = faults.replacement()
+        instead = replacement(faults)
         try:
             self._admit(request)
             if unreadable is not None:
@@ -149,21 +153,19 @@ class Service:
             issued = self._pages.issued_cursor(request, query, faults)
             if issued is not None and issued.filters != request.filters:
                 self._record(request, "other parameters than on the page before (4.1, rule 4)")
-            return replacement or self._pages.respond(request, query, issued, faults)
+            return instead or self._pages.respond(request, query, issued, faults)
         except RefusedError as refused:
             if refused.violation:
                 self._record(request, str(refused))
-            return replacement or refused.response
+            return instead or refused.response
 
     def _admit(self, request: ReceivedRequest) -> None:
-        organization_id = checks.check_operation(request.method, request.path)
-        checks.check_no_body(request.headers)
-        checks.check_token(request.headers, self.access_token)
+        organization_id = check_request(request, self.access_token)
         wait_seconds = self._rate_limit.seconds_to_wait(request.seconds) if self._rate_limit else 0
         if wait_seconds:
             retry_after = (("retry-after", str(math.ceil(wait_seconds))),)
             raise RefusedError(429, "tooManyRequests", "too many requests", headers=retry_after)
-        checks.check_organization(organization_id, self.organization_id)
+        check_organization(organization_id, self.organization_id)
 
     def _record(self, request: ReceivedRequest, violation: str) -> None:
         self.violations.append(f"request {request.number}: {violation}")
@@ -173,8 +175,6 @@ class RateLimit:
     """Admits requests at a rate: for 3, 3 in any second; for 2.5, 2 in 0.8 s; for 0.5, 1 in 2 s."""
 
     def __init__(self, requests_per_second: float) -> None:
-        if not requests_per_second > 0:
-            raise ValueError("the rate limit is not above 0 requests per second")
         self._requests = max(1, int(requests_per_second))
         self._window_seconds = self._requests / requests_per_second
         self._admitted: deque[float] = deque(maxlen=self._requests)

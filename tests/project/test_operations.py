@@ -14,7 +14,7 @@ from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.sandbox.several import SeveralServices
 from tests.conftest import Sync
 from tests.integrations.pipeline import PROJECT
-from tests.reporting.test_log_lines import TEN_EVENTS, metrics
+from tests.reporting.test_log_lines import TEN_EVENTS
 from tests.running import run
 
 PAGE = (PROJECT / "docs" / "operations.md").read_text()
@@ -81,16 +81,6 @@ def test_the_alert_for_organizations_names_those_that_failed(tmp_path: Path) -> 
         f"AE-403: {services[1].organization_id}\n"
     )
     assert alert("organizations", sound.log, tmp_path) == ""
-
-
-def test_the_alert_for_nothing_new_rings_for_a_run_that_failed_at_its_start(
-    service: Service, sync: Sync, tmp_path: Path
-) -> None:
-    """Such a run writes no metric."""
-    failed = sync(page_size=0)
-    assert metrics(failed) == {}
-    assert "an unknown number of s" in alert("silent", failed.log, tmp_path)
-    assert service.requests == []
 
 
 @pytest.mark.parametrize(

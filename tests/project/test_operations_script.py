@@ -89,21 +89,6 @@ whole = json.dumps(message["value"])
     assert "bookmarks" in json.loads((tmp_path / "state.json").read_text())
 
 
-def test_the_script_reads_nothing_again_if_it_cannot_keep_a_state(
-    service: Service, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """On a full disk each run fails; as soon as there is space, the state is kept."""
-    service.add(TEN_EVENTS)
-    run_script = script(tmp_path, settings, A_TARGET)
-    obstacle = tmp_path / "new.json"
-    obstacle.mkdir()
-    assert [run_script(), run_script()] == [1, 1]
-    obstacle.rmdir()
-    assert run_script() == 0
-    rows = (tmp_path / "rows.txt").read_text().split()
-    assert rows == [event["id"] for event in TEN_EVENTS]
-
-
 def test_the_alert_for_a_run_that_hangs(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -52,26 +51,6 @@ def documented(name: str, spans: Spans) -> list[tuple[Any, ...]]:
 
 def minutes(*bounds: float) -> list[timedelta]:
     return [timedelta(minutes=each) for each in bounds]
-
-
-def test_time_that_two_records_cover_counts_once() -> None:
-    """After a fork whose records end at the fiftieth minute, the hour is not complete."""
-    fork = [minutes(0, 10), minutes(0, 20), minutes(20, 30), minutes(30, 40), minutes(40, 50)]
-    assert known_hours((start, end) for start, end in fork) == []
-    assert known_hours((start, end) for start, end in [*fork, minutes(50, 60)]) == [START]
-
-
-def test_a_gap_within_an_hour_is_found() -> None:
-    parts = [minutes(0, 20), minutes(20.001, 60), minutes(60, 120)]
-    assert known_hours((start, end) for start, end in parts) == [START + timedelta(hours=1)]
-
-
-def test_fractions_of_seconds_do_not_add_up_to_less_than_an_hour() -> None:
-    """The records of about seven minutes each cover 81 hours without a gap."""
-    random = Random(3)
-    bounds = [timedelta(minutes=7 * n, microseconds=random.randrange(10**6)) for n in range(700)]
-    hours = known_hours(pairwise([timedelta(), *bounds[1:]]))
-    assert hours == [START + timedelta(hours=n) for n in range(81)]
 
 
 def test_a_range_that_ends_just_before_the_next_one_leaves_no_gap() -> None:

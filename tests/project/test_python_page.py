@@ -112,19 +112,6 @@ def test_the_example_with_stored_state_writes_each_event_once(runner: ExampleRun
     assert len(found) == len(set(found)) == COUNT + 1
 
 
-def test_a_file_that_was_moved_away_is_not_filled_with_nul(runner: ExampleRunner) -> None:
-    """Its state names a longer file; without the error, NUL bytes would fill the difference."""
-    title = "Into a file, with stored state"
-    runner.run(title)
-    events = runner.folder / "events.jsonl"
-    events.rename(runner.folder / "january.jsonl")
-
-    with pytest.raises(AssertionError, match=r"ValueError: events\.jsonl is shorter than "):
-        runner.run(title)
-
-    assert events.read_bytes() == b""
-
-
 @pytest.mark.integrations
 @pytest.mark.parametrize("title", sorted(ELSEWHERE))
 def test_the_examples_of_data_frames_count_events(title: str, runner: ExampleRunner) -> None:

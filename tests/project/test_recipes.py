@@ -210,29 +210,6 @@ def test_a_message_that_cannot_be_masked_ends_the_run(lines: str, key: str, tmp_
     assert done.stderr.startswith("mask.py: ")
 
 
-def test_the_filter_ends_with_the_target(tmp_path: Path) -> None:
-    """The exit code is not 0, and no traceback hides the target's own error."""
-    command = f'set -o pipefail; yes \'{{"type":"STATE"}}\' | python3 {MASK} | head -n 1'
-    done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
-
-    assert done.returncode > 0
-    assert (done.stdout, done.stderr) == ('{"type":"STATE"}\n', "")
-
-
-def test_numbers_and_other_messages_are_passed_on_as_they_are_written(tmp_path: Path) -> None:
-    number = '{"n":1e400,"m":-0.10,"big":' + "9" * 5000 + "}"
-    (tmp_path / "messages").write_text(
-        '{"type":"STATE","value":{"a":1.50}}\n'
-        f'{{"type":"RECORD","stream":"audit_events","record":{{"details":{number}}}}}\n'
-    )
-    command = f"python3 {MASK} < messages"
-    done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
-
-    state, record = done.stdout.splitlines()
-    assert state == '{"type":"STATE","value":{"a":1.50}}'
-    assert number in record.replace(" ", "")
-
-
 # Columns
 
 

@@ -43,13 +43,7 @@ def generated(
     """`count` events of the days before `until`, in order; `until` needs a time zone.
 
     The newest lies less than two milliseconds before `until`. Ids are unique.
-
-    Raises ValueError for a negative `count`, and for `days` out of their bounds.
     """
-    if count < 0:
-        raise ValueError("the number of events is negative")
-    if not 0 < days <= MAXIMUM_DAYS:
-        raise ValueError(f"the days are not above 0 and at most {MAXIMUM_DAYS}")
     random = Random(seed)
     generator = EventGenerator(random, organization_id)
     bodies = [generator.body(random.choice(_DIGITS)) for _ in range(min(count, BODIES))]
@@ -70,8 +64,6 @@ class LiveEvents:
         now_seconds: float,
     ) -> None:
         """Let the first event happen one interval after `start`; without `start`, after now."""
-        if not events_per_second >= 0:
-            raise ValueError("the rate of live events is negative")
         self._rate = events_per_second
         self._start = start or datetime.now(UTC)
         self._started_seconds = now_seconds

@@ -93,7 +93,7 @@ class Rows:
         selection: Selection,
         after: Key | None,
         size: int,
-        displacements: Sequence[Displacement] = (),
+        displacement: Displacement | None = None,
     ) -> tuple[list[Row], bool]:
         """The first `size` selected events after a key, in order, and whether more remain.
 
@@ -105,7 +105,8 @@ class Rows:
         order: Sequence[int] = range(first, max(first, stop))
         if selection.descending:
             order = order[::-1]
-        for key, places in displacements:
+        if displacement is not None:
+            key, places = displacement
             index = bisect_left(self.keys, key)
             if self.keys[index : index + 1] == [key] and index in order:
                 shown = list(order)
