@@ -17,13 +17,14 @@ from tap_audit_events.api.page_iterator import PageIterator, RunIterator
 from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config.environment import settings_of
 from tap_audit_events.config.schema import SETTINGS
+from tap_audit_events.config.sdk_settings import OF_THE_TAP
 from tap_audit_events.config.settings import (
     Settings,
     checked_settings,
     instant_of_setting,
     override,
 )
-from tap_audit_events.config.unknown_settings import OF_THE_TAP, warnings_of_tap_settings
+from tap_audit_events.config.unknown_settings import warnings_of_tap_settings
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.extraction.run_state import from_run_state

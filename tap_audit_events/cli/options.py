@@ -66,8 +66,8 @@ class Common:
         from msgspec.structs import replace
 
         from tap_audit_events.config.schema import SETTINGS
+        from tap_audit_events.config.sdk_settings import OF_THE_TAP
         from tap_audit_events.config.settings import checked_settings
-        from tap_audit_events.config.unknown_settings import OF_THE_TAP
         from tap_audit_events.events.instants import first_instant, instant_of, last_instant
 
         if self.quiet:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from tap_audit_events.events.instants import Instant, first_instant, last_instant
 
-_NO_HOST: Final = "has no usable host or port: write https://host or https://host:8443"
+_NO_HOST: Final = "has no usable host or port: write it as in https://api.example.com:8443"
 _HOST_AND_PORT = re.compile(
     r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._~-]+)?\])(?::[0-9]*)?"
 )
@@ -32,7 +32,7 @@ def base_url(text: str) -> str:
     except ValueError:
         raise ValueError(_NO_HOST) from None
     if parts.scheme not in {"https", "http"} or not host or port == 0:
-        raise ValueError("is not a usable URL: write https://host or https://host:8443")
+        raise ValueError("is not an https URL with a host, for example https://api.example.com")
     if parts.username is not None or parts.query or parts.fragment or text[-1:] in "?#":
         raise ValueError("must not contain a user, a password, a query or a fragment")
     if not _HOST_AND_PORT.fullmatch(parts.netloc):

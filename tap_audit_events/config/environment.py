@@ -8,18 +8,14 @@ from typing import Any, Final
 
 from tap_audit_events.config.names import ENVIRONMENT_PREFIX
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
-from tap_audit_events.config.unknown_settings import OF_THE_TAP
+from tap_audit_events.config.sdk_settings import OF_THE_TAP
+
+_KINDS: Final = {
+    name: each["type"][0] for name, each in SETTINGS_SCHEMA["properties"].items()
+} | OF_THE_TAP
 
 
 def settings_of(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The settings in environment variables, as `read_environment`, for readers without the SDK."""
-    of_the_tap = {name: {"type": [kind]} for name, kind in OF_THE_TAP.items()}
-    return read_environment(environment, SETTINGS_SCHEMA["properties"] | of_the_tap)
-
-
-def read_environment(
-    environment: Mapping[str, str], properties: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
     """The settings in environment variables, each named by the prefix and the setting's name.
 
     The name may be in lower case; if a setting is given in both cases, upper case counts.
@@ -29,19 +25,18 @@ def read_environment(
     those that Meltano sets, with one more underscore after the prefix. No ``.env`` file is read.
 
     A variable that is empty or blank is unset, as compose files and ``.env`` files leave it if they
-    pass on a variable without a value. This includes the settings of the SDK.
+    pass on a variable without a value.
 
-    The texts are converted to the types of the settings' schemas. A text that does not fit its
-    type stays a string, so that its validator refuses it. A list is JSON, or strings separated by
-    commas.
+    The texts are converted to the types of the settings. A text that does not fit its type stays a
+    string, so that its check refuses it. A list is JSON, or strings separated by commas.
     """
     settings: dict[str, Any] = {}
     for variable, text in sorted(environment.items(), reverse=True):  # upper case last
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         if not variable.startswith(ENVIRONMENT_PREFIX) or name.startswith("_") or not text.strip():
             continue
-        if name in properties:
-            settings[name] = _parse(text, properties[name]["type"][0])
+        if name in _KINDS:
+            settings[name] = _parse(text, _KINDS[name])
         elif name != "loglevel":
             settings[variable] = None
     return settings

@@ -58,10 +58,10 @@ class Field:
     """A field of a declaration.
 
     Attributes:
-        type: the type without None, with the bounds and texts of each `Meta`.
+        kind: the type without None.
+        type: the same with the bounds and texts of each `Meta`.
         struct: the type of the field, or of its items, if that is a declaration too.
         is_list: whether it is a list.
-        is_text: whether it is a string.
         default: the value of a field that may be left out.
         is_required: whether it must be given.
         bounds: the bounds of a number, in words.
@@ -70,10 +70,10 @@ class Field:
         check: checks and converts a value of the right type.
     """
 
+    kind: Any
     type: Any
     struct: type[msgspec.Struct] | None
     is_list: bool
-    is_text: bool
     default: Any
     is_required: bool
     bounds: str
@@ -98,10 +98,10 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
     extra = {name: value for meta in metas for name, value in (meta.extra or {}).items()}
     bounds = next(filter(None, map(_bounds, metas)), "")
     return Field(
+        kind=bare,
         type=Annotated[bare, *metas],
         struct=struct,
         is_list=is_list,
-        is_text=bare in (str, Instant),
         default=info.default,
         is_required=info.required,
         bounds=bounds,
@@ -188,7 +188,7 @@ def _refusal(field: Field, value: Any) -> str:
     if field.bounds and isinstance(value, int | float) and not isinstance(value, bool):
         accepted = field.bounds if isinstance(value, int) else field.expected
         return f"is {str(value)[:20]}: it must be {accepted}"
-    return f"must be {'a string: ' if field.is_text else ''}{field.expected}"
+    return f"must be {'a string: ' if field.kind in (str, Instant) else ''}{field.expected}"
 
 
 def read_struct(struct: type[T], value: Any, problems: list[str], path: str) -> T | None:

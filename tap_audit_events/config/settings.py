@@ -21,11 +21,8 @@ from tap_audit_events.config.declaration import Organization, Settings
 from tap_audit_events.config.fields import convert, fields_of, read_fields, set_values
 from tap_audit_events.config.names import ENVIRONMENT_PREFIX
 from tap_audit_events.config.schema import SETTINGS, SETTINGS_SCHEMA
-from tap_audit_events.config.unknown_settings import (
-    OF_THE_TAP,
-    problems_of_names,
-    warnings_of_names,
-)
+from tap_audit_events.config.sdk_settings import OF_THE_TAP
+from tap_audit_events.config.unknown_settings import problems_of_names, warnings_of_names
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redacted_output import redact_record
 from tap_audit_events.errors.redaction import register_secret

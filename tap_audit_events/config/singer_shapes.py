@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -65,7 +66,16 @@ class _State(msgspec.Struct):
     bookmarks: dict[str, _Bookmark]
 
 
-_IN_METADATA = {
+_TYPES: Final = {
+    "str": "a text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+
+_IN_METADATA: Final = {
     "key_properties": "table-key-properties",
     "replication_key": "replication-key",
     "replication_method": "replication-method",
@@ -87,8 +97,8 @@ def check_catalog(catalog: Mapping[str, Any]) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise malformed(
             "catalog",
-            'must look like {"streams": [{"tap_stream_id": …, "schema": …, "metadata": […]}]}'
-            f" ({error}); generate one with --discover",
+            'must look like {"streams": [{"tap_stream_id": …, "schema": …, "metadata": […]}]},'
+            f" but {_in_words(error)}; generate one with --discover",
         ) from None
     if STREAM not in [stream.tap_stream_id for stream in streams]:
         raise malformed("catalog", f"has no stream {STREAM}: generate one with --discover")
@@ -124,5 +134,21 @@ def check_state(state: Mapping[str, Any]) -> None:
             msgspec.convert(state, _State)
     except msgspec.ValidationError as error:
         raise malformed(
-            "state", f'must look like {{"bookmarks": {{"audit_events": {{ … }}}}}} ({error})'
+            "state",
+            f'must look like {{"bookmarks": {{"audit_events": {{ … }}}}}}, but {_in_words(error)}',
         ) from None
+
+
+def _in_words(error: msgspec.ValidationError) -> str:
+    """What is wrong, without the notation of the library."""
+    problem, _, place = str(error).replace("`", "").partition(" - at $")
+    where = place.lstrip(".").replace("[...]", ".*") or "it"
+    if found := re.fullmatch("Object missing required field (.+)", problem):
+        return f"{where} has no {found[1]}"
+    if found := re.fullmatch("Expected (.+), got (.+)", problem):
+        expected, given = (
+            " or ".join(_TYPES.get(each, each) for each in kinds.split(" | "))
+            for kinds in found.groups()
+        )
+        return f"{where} is {given} instead of {expected}"
+    return f"{where} has an {problem.lower()}"

@@ -8,20 +8,8 @@ from typing import Any, Final
 
 from tap_audit_events.config.fields import set_values
 from tap_audit_events.config.names import ENVIRONMENT_PREFIX
+from tap_audit_events.config.sdk_settings import OF_THE_TAP
 from tap_audit_events.errors.exceptions import sanitize
-
-OF_THE_TAP: Final = {
-    "batch_config": "object",
-    "stream_maps": "object",
-    "stream_map_config": "object",
-    "faker_config": "object",
-    "flattening_enabled": "boolean",
-    "flattening_max_depth": "integer",
-    "flattening_max_key_length": "integer",
-    "flattening_separator": "string",
-}
-"""Settings of the SDK that shape the tap's records, with their types. What reads events without
-them ignores them, except a repair."""
 
 OTHERS_OF_THE_SDK: Final = ("emit_activate_version_messages", "use_singer_decimal")
 """Settings that the SDK has for other taps."""

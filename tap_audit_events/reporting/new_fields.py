@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from logging import Logger
+from contextlib import suppress
+from logging import INFO, WARNING, Logger
 from typing import Any, Final
 
 from tap_audit_events.errors.exceptions import ServiceError, sanitize
@@ -27,6 +28,23 @@ _FIELDS: Final[dict[str, frozenset[str]]] = {
 }
 
 
+_NOT_REQUESTED: Final = (
+    "The service sends events of action types that action_types does not name; they are delivered"
+    " too: %s"
+)
+_MESSAGES: Final = {
+    "action type": (WARNING, _NOT_REQUESTED),
+    "actor type": (
+        INFO,
+        "Actor types that this version does not know, delivered like any other: %s",
+    ),
+    "field": (
+        INFO,
+        "Fields that are not in the schema, delivered too; a target may leave them out: %s",
+    ),
+}
+
+
 class NewFields:
     """Collects new fields and actor types, and action types that were not requested.
 
@@ -36,71 +54,43 @@ class NewFields:
 
     def __init__(self) -> None:
         self._is_sampling = False
-        self._action_types: dict[str, None] = {}
-        self._actor_types: dict[str, None] = {}
-        self._fields: dict[str, None] = {}
+        self._found: dict[str, dict[str, None]] = {kind: {} for kind in _MESSAGES}
 
     def inspect(self, texts: Sequence[JsonText], requested_types: Collection[str] = ()) -> None:
         """Look for new names in the events of a page; no `requested_types` stands for all."""
         step = max(1, len(texts) // SAMPLES_PER_PAGE) if self._is_sampling else 1
         self._is_sampling = self._is_sampling or bool(texts)
         for text in texts[::step]:
-            if len(text) > MAX_EVENT_BYTES:
-                continue
-            try:
-                event = read_record(text)
-            except ServiceError:  # nested too deeply to inspect; it is delivered all the same
-                continue
-            action_type, actor_type = _type_of(event, "action"), _type_of(event, "actor")
-            if action_type and requested_types and action_type not in requested_types:
-                _add(self._action_types, action_type)
-            if actor_type and actor_type not in _ACTOR_TYPES:
-                _add(self._actor_types, actor_type)
-            for name in _new_fields(event):
-                _add(self._fields, name)
+            if len(text) <= MAX_EVENT_BYTES:
+                with suppress(ServiceError):  # nested too deeply to inspect; it is delivered
+                    event = read_record(text)
+                    for kind, name in _new_names(event, requested_types):
+                        names = self._found[kind]
+                        if len(names) <= MAX_NAMES:
+                            names[name] = None
 
     def log(self, logger: Logger) -> None:
         """Log a line for each kind of new name."""
-        if self._action_types:
-            logger.warning(
-                "The service sends events of action types that action_types does not name; they are"
-                " delivered too: %s",
-                _listed(self._action_types),
-            )
-        if self._actor_types:
-            logger.info(
-                "Actor types that this version does not know, delivered like any other: %s",
-                _listed(self._actor_types),
-            )
-        if self._fields:
-            logger.info(
-                "Fields that are not in the schema, delivered too; a target may leave them out: %s",
-                _listed(self._fields),
-            )
+        for kind, (level, message) in _MESSAGES.items():
+            names = [sanitize(name, _MAX_NAME_LENGTH) for name in self._found[kind]]
+            if names:
+                more = ["and more"] if len(names) > MAX_NAMES else []
+                logger.log(level, message, ", ".join(names[:MAX_NAMES] + more))
 
 
-def _add(names: dict[str, None], name: str) -> None:
-    if len(names) <= MAX_NAMES:
-        names[name] = None
-
-
-def _listed(names: Mapping[str, None]) -> str:
-    listed = [sanitize(name, _MAX_NAME_LENGTH) for name in names][:MAX_NAMES]
-    more = ", and more" if len(names) > MAX_NAMES else ""
-    return f"{', '.join(listed)}{more}"
-
-
-def _type_of(event: Mapping[str, Any], name: str) -> str:
-    """The type of an event's action or actor, empty if it has none."""
-    value = event.get(name)
-    found = value.get("type") if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
-
-
-def _new_fields(event: Mapping[str, Any]) -> Iterator[str]:
-    """The fields of an event, and of the objects in it, that are not in the schema."""
+def _new_names(
+    event: Mapping[str, Any], requested_types: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """The kinds and names of what is new in an event, and in the objects in it."""
     for name, value in event.items():
         if name not in _FIELDS:
-            yield name
+            yield "field", name
         elif isinstance(value, dict):
-            yield from (f"{name}.{inner}" for inner in value.keys() - _FIELDS[name])
+            yield from (("field", f"{name}.{inner}") for inner in value.keys() - _FIELDS[name])
+            given = value.get("type")
+            if not isinstance(given, str) or not given:
+                continue
+            if name == "action" and requested_types and given not in requested_types:
+                yield "action type", given
+            if name == "actor" and given not in _ACTOR_TYPES:
+                yield "actor type", given

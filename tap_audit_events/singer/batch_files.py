@@ -15,14 +15,14 @@ from uuid import uuid4
 from singer_sdk.helpers._batch import BaseBatchFileEncoding, SDKBatchMessage
 from upath import UPath
 
-from tap_audit_events.config.batch_config import LOCAL, BatchConfig
 from tap_audit_events.config.names import PACKAGE
+from tap_audit_events.config.sdk_settings import LOCAL, BatchConfig
 from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.singer.messages import MessageWriter
 
 MAX_BYTES: Final = 64_000_000
-"""A file is full once it has this many bytes before compression; its last event may exceed them."""
+"""A file is full once it has this many bytes before compression; its last page may exceed them."""
 
 _COMPRESSION_LEVEL: Final = 1
 """The lowest: a higher one takes several times as long as everything else that a run does."""
@@ -87,7 +87,7 @@ class BatchFiles:
         del extracted_at
         while texts:
             file = self._open.get(stream) or self._start(stream)
-            count = file.room_for(texts)
+            count = self._config.batch_size - file.events
             with _storage_errors(file.url):
                 file.write(texts[:count])
             texts = texts[count:]
@@ -123,7 +123,6 @@ class BatchFiles:
         file = self._open[stream]
         with _storage_errors(file.url):
             file.close()
-            file.check_exists()
         encoding = BaseBatchFileEncoding("jsonl", self._config.encoding.compression)
         self._writer.write_message(SDKBatchMessage(stream, encoding, [file.url]))
         del self._open[stream]  # after its message: a STATE may follow only then
@@ -139,6 +138,7 @@ class _BatchFile:
         self.events = self._bytes = 0
         self._path = path
         self._most_events = config.batch_size
+        self._is_local = config.storage.root.startswith(LOCAL)
         self._file: IO[bytes] = path.open("wb")
         is_compressed = config.encoding.compression == "gzip"
         # Not a `GzipFile`, which writes once more when it is collected, even after an error.
@@ -154,15 +154,6 @@ class _BatchFile:
         """Whether another page may not fit."""
         return self.events + page_size > self._most_events or 2 * self._bytes > MAX_BYTES
 
-    def room_for(self, texts: Sequence[JsonText]) -> int:
-        """How many of the next texts are written until the file is full."""
-        most, size = min(len(texts), self._most_events - self.events), self._bytes
-        for position in range(most):
-            size += len(texts[position])
-            if size >= MAX_BYTES:
-                return position + 1
-        return most
-
     def write(self, texts: Sequence[JsonText]) -> None:
         lines = b"\n".join([*texts, b""])
         self._file.write(self._compressor.compress(lines) if self._compressor else lines)
@@ -173,11 +164,8 @@ class _BatchFile:
         if self._compressor and not self._file.closed:
             self._file.write(self._compressor.flush())
         self._file.close()
-
-    def check_exists(self) -> None:
-        """Raise `OSError` if a local file, or its folder, has been removed."""
-        if self.url.startswith(LOCAL):
-            self._path.stat()
+        if self._is_local:
+            self._path.stat()  # fails if the file, or its folder, has been removed
 
     def remove(self) -> bool:
         """Remove the file after an error; whether that was possible."""

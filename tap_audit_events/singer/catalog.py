@@ -1,10 +1,10 @@
-"""The fields that a catalog or stream maps leave out, and the removal of those from a record."""
+"""Warnings about fields that a catalog or stream maps leave out, or seem to."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
@@ -12,44 +12,11 @@ from tap_audit_events.events.schema import COVERAGE_SCHEMA
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.singer.stream_maps import removed_fields
 
-Path: TypeAlias = tuple[str, ...]
-"""The names that lead from the record to a field."""
-
 _PROPERTIES = "properties"
 _HAS_NO_SUCH_FIELD = (
     f"of {STREAM} has no such field: check the name, and its place. Nothing is left out unless an"
     " event has a field of this name there"
 )
-
-
-def deselected(mask: Mapping[tuple[str, ...], bool]) -> list[Path]:
-    """The fields that the SDK's mask of a selected stream leaves out, with everything inside them.
-
-    Breadcrumbs into the items of a list are ignored, as the SDK ignores them.
-    """
-    return [
-        breadcrumb[1::2]
-        for breadcrumb, is_selected in mask.items()
-        if breadcrumb
-        and not is_selected
-        and breadcrumb[::2] == len(breadcrumb[1::2]) * (_PROPERTIES,)
-    ]
-
-
-def leave_out(record: dict[str, Any], paths: Iterable[Path]) -> None:
-    """Remove fields from a record.
-
-    The SDK's own function walks through the whole record, which takes longer than all the other
-    work on it.
-    """
-    for *parents, name in paths:
-        inside: Any = record
-        for parent in parents:
-            inside = inside.get(parent)
-            if not isinstance(inside, dict):
-                break
-        else:
-            inside.pop(name, None)
 
 
 def removal_warnings(

@@ -11,7 +11,7 @@ from singer_sdk import Tap
 from singer_sdk.singerlib import RecordMessage
 from singer_sdk.singerlib.catalog import REPLICATION_INCREMENTAL
 
-from tap_audit_events.config.batch_config import read_batch_config
+from tap_audit_events.config.sdk_settings import SdkSettings
 from tap_audit_events.config.settings import Settings, shape_to_discover
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.exact_json import JsonText, encode, read_record
@@ -51,7 +51,7 @@ class AuditEventsStream(ExactStream):
         runtime: Runtime,
         writer: MessageWriter,
         coverage: CoverageStream,
-        settings: Callable[[], Settings],
+        settings: Callable[[], tuple[Settings, SdkSettings]],
     ) -> None:
         self._shape = shape_to_discover(tap.config)
         super().__init__(tap, schema=schema_of(self._shape), name=STREAM, now=runtime.now)
@@ -101,17 +101,18 @@ class AuditEventsStream(ExactStream):
         return ()
 
     def _new_output(self) -> MessageWriter | BatchFiles:
-        config = read_batch_config(self.config.get("batch_config"))
-        if config is None:
+        settings, of_sdk = self._get_settings()
+        if of_sdk.batch_config is None:
             return self._writer
         from tap_audit_events.singer.batch_files import BatchFiles  # noqa: PLC0415 - few runs need it
 
-        page_size = self._get_settings().page_size
-        return BatchFiles(config, self._writer, logger=self.logger, page_size=page_size)
+        return BatchFiles(
+            of_sdk.batch_config, self._writer, logger=self.logger, page_size=settings.page_size
+        )
 
     def _read(self) -> None:
         """Read all organizations to their end, and write what is new."""
-        settings = self._get_settings()
+        settings, _ = self._get_settings()
         self._warn_of_removals()
         keeps_bookmark = self.replication_method == REPLICATION_INCREMENTAL
         self._bookmarks = Bookmarks(
@@ -159,7 +160,7 @@ class AuditEventsStream(ExactStream):
 
     def _warn_of_removals(self) -> None:
         """Warn of fields that are written although somebody may have meant to leave them out."""
-        hidden = [".".join(path) for path in self.left_out]
+        hidden = [".".join(path[1::2]) for path, selected in self.mask.items() if not selected]
         maps = self.config.get("stream_maps")
         of_raw_event = raw_event_warnings(self._shape, hidden, has_maps=bool(maps))
         known = schema_of(replace(self._shape, has_raw_event=True))  # even if it is off

@@ -10,28 +10,28 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from singer_sdk import Stream, Tap
 from singer_sdk.helpers._classproperty import classproperty
 from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
-from singer_sdk.plugin_base import JSONSchemaValidator, PluginBase, _ConfigInput
+from singer_sdk.plugin_base import PluginBase, _ConfigInput
 from singer_sdk.singerlib import Catalog, CatalogEntry
 from singer_sdk.singerlib.catalog import Metadata
 from singer_sdk.tap_base import CliTestOptionValue
 
-from tap_audit_events.config.batch_config import read_batch_config
-from tap_audit_events.config.environment import read_environment
+from tap_audit_events.config.environment import settings_of
 from tap_audit_events.config.fields import set_values
 from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.names import PACKAGE
 from tap_audit_events.config.process import runs_under_meltano
 from tap_audit_events.config.schema import SETTINGS, SETTINGS_SCHEMA
+from tap_audit_events.config.sdk_settings import OF_THE_TAP, SdkSettings, read_sdk_settings
 from tap_audit_events.config.settings import (
     Settings,
     checked_settings,
@@ -51,23 +51,8 @@ from tap_audit_events.singer.stream_maps import (
 )
 
 if TYPE_CHECKING:
-    from jsonschema import ValidationError
-
     from tap_audit_events.run.runtime import Runtime
     from tap_audit_events.singer.messages import MessageWriter
-
-
-_EXPECTED: Final = {
-    "stream_maps": 'must be an object, for example {"audit_events": {"context": "__NULL__"}}',
-    "flattening_enabled": "must be true or false",
-    "flattening_max_depth": "must be a whole number, 0 or more",
-}
-"""The values that the most used settings of the SDK accept, for messages."""
-
-_EXPECTED_MAP: Final = (
-    'must be null or an object of texts, for example {"context": "__NULL__"}; in it, only'
-    " __key_properties__ is a list of texts"
-)
 
 
 class TapAuditEvents(Tap):
@@ -88,6 +73,7 @@ class TapAuditEvents(Tap):
     ]
 
     settings: Settings
+    sdk_settings: SdkSettings
     """The checked settings; absent in discovery, which needs none."""
 
     def __init__(self, *args: Any, runtime: Runtime | None = None, **kwargs: Any) -> None:
@@ -109,7 +95,7 @@ class TapAuditEvents(Tap):
             runtime=self.runtime,
             writer=self.message_writer,
             coverage=coverage,
-            settings=lambda: self.settings,
+            settings=lambda: (self.settings, self.sdk_settings),
         )
         return [events, coverage]
 
@@ -193,22 +179,27 @@ class TapAuditEvents(Tap):
         register_secrets(self.config)
         if not raise_errors:
             return []
-        sdk_schema = self._sdk_settings()
         given = self._config
         self._config = deepcopy(set_values(self._config))  # the SDK changes stream_maps
         errors: list[SettingsError] = []
+        tokens: Sequence[str] = ()
         try:
             self.settings = checked_settings(
                 given,
                 self.logger,
-                known=[*SETTINGS, *sdk_schema["properties"]],
+                known=[*SETTINGS, *OF_THE_TAP],
                 environment="in the environment, with --config ENV",
                 from_yaml=runs_under_meltano(os.environ),
             )
+            tokens = self.settings.tokens
         except SettingsError as error:
             errors.append(error)
-        tokens = () if errors else self.settings.tokens
-        errors += _sdk_errors(self._config, sdk_schema, tokens)
+        try:
+            self.sdk_settings = read_sdk_settings(self._config, tokens=tokens)
+        except SettingsError as error:
+            errors.append(error)
+        if problems := stream_map_problems(self._config.get("stream_maps")):
+            errors.append(SettingsError(problems, "AE-STREAM-MAPS"))
         if errors:
             raise SettingsError.joined(errors)
         if "flattening_max_depth" in self._config and "flattening_enabled" not in self._config:
@@ -219,21 +210,13 @@ class TapAuditEvents(Tap):
         """Ask the run to stop; a second signal ends the process at once."""
         self.runtime.stop.handle(signum, frame)
 
-    @classmethod
-    def _sdk_settings(cls) -> dict[str, Any]:
-        """The schema of the settings that the SDK adds: stream maps, flattening, batch files."""
-        schema: dict[str, Any] = {}
-        cls.append_builtin_config(schema)
-        return schema
-
     @classproperty
     def _env_var_config(cls) -> dict[str, Any]:  # noqa: N805 - a property of the class
         """Settings from the environment.
 
         The SDK would also read a ``.env`` file in any folder above the installed package.
         """
-        properties = {**cls._sdk_settings()["properties"], **SETTINGS_SCHEMA["properties"]}
-        return read_environment(os.environ, properties)
+        return settings_of(os.environ)
 
     # Command line
 
@@ -298,42 +281,3 @@ def _drop_line_of_deselected_coverage(record: logging.LogRecord) -> bool:
     """Drop the SDK's line that the coverage stream is deselected, as it is by default."""
     is_skipped = str(record.msg).startswith("Skipping deselected stream")
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
-
-
-def _sdk_errors(
-    config: Mapping[str, Any], schema: dict[str, Any], tokens: Sequence[str]
-) -> Iterator[SettingsError]:
-    """The errors in the settings that the SDK adds, each setting in one of them."""
-    others = dict(config)
-    try:
-        read_batch_config(config.get("batch_config"), tokens=tokens)
-    except SettingsError as error:
-        del others["batch_config"]
-        yield error
-    if problems := stream_map_problems(config.get("stream_maps")):
-        del others["stream_maps"]
-        yield SettingsError(problems, "AE-STREAM-MAPS")
-    if problems := _sdk_problems(others, schema):
-        yield SettingsError(problems)
-
-
-def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str]:
-    """Problems of the settings that the SDK adds."""
-    problems = [_problem(error) for error in JSONSchemaValidator(schema).iter_errors(config)]
-    depth = config.get("flattening_max_depth")
-    if not problems and config.get("flattening_enabled") and depth is None:
-        problems.append(
-            "flattening_max_depth is missing: set it to 1 or more if flattening_enabled is true"
-        )
-    if isinstance(depth, int) and depth < 0:
-        problems.append(f"flattening_max_depth {_EXPECTED['flattening_max_depth']}")
-    return problems
-
-
-def _problem(error: ValidationError) -> str:
-    path = ".".join(map(str, error.absolute_path)) or "settings"
-    if path.startswith("stream_maps."):
-        return f"{path} {_EXPECTED_MAP}"
-    return (
-        f"{path} {_EXPECTED[path]}" if path in _EXPECTED else f"{path}: {sanitize(error.message)}"
-    )

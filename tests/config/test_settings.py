@@ -28,7 +28,7 @@ BAD: dict[str, dict[str, tuple[object, ...]]] = {
         "is missing: set it to the https URL": (None, ""),
         "is empty": (" ",),
         "must be a string": (5, ["https://api.example.com"]),
-        "is not a usable URL": ("api.example.com", "ftp://api.example.com", "https://"),
+        "for example https://api.example.com": ("api.example.com", "ftp://api.example.com", "https://"),
         "has no usable host or port": (
             "https://api.example.com:99999", "https://[bad", "https://a.exampl`e",
         ),
@@ -294,7 +294,7 @@ def test_an_unknown_setting_is_an_error_with_the_nearest_name(service: Service, 
         "'zzz' is not a setting, nor similar to one: remove it",
         "concurrency is 0: it must be 1 to 32",
         "batch_config has no setting 'encodings'",
-        "flattening_max_depth must be a whole number, 0 or more",
+        "flattening_max_depth is -1: it must be 0 or more",
         "AE-STREAM-MAPS: ",
     ):
         assert any(problem in line for line in done.errors), problem
@@ -321,10 +321,10 @@ def test_a_token_of_another_kind_gets_a_warning(service: Service, sync: Sync) ->
     [
         ({"stream_maps": "x"}, "AE-SETTINGS: stream_maps must be an object"),
         ({"stream_maps": {"audit_events": {"retention_days": 90}}},
-         "AE-SETTINGS: stream_maps.audit_events must be null or an object of texts"),
+         "AE-SETTINGS: stream_maps has entries that are neither null nor an object of texts"),
         ({"stream_maps": {"audit_events": {"id": "("}}}, "AE-STREAM-MAPS: stream_maps or the"),
         ({"flattening_enabled": "x"}, "AE-SETTINGS: flattening_enabled must be true or false"),
-        ({"flattening_max_depth": -1}, "AE-SETTINGS: flattening_max_depth must be a whole number"),
+        ({"flattening_max_depth": -1}, "AE-SETTINGS: flattening_max_depth is -1: it must be 0 or"),
         ({"flattening_enabled": True, "flattening_max_depth": "x"},
          "AE-SETTINGS: flattening_max_depth must be a whole number"),
         ({"flattening_enabled": True}, "AE-SETTINGS: flattening_max_depth is missing"),

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.sdk_settings import OF_THE_TAP
 from tap_audit_events.config.settings import override, read_settings
 from tap_audit_events.sandbox import Service
-from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import ORGANIZATION_ID
 from tests.config.test_settings import GOOD, TOKEN
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.running import run
 
-ALL_SETTINGS = [*SETTINGS_SCHEMA["properties"], *TapAuditEvents._sdk_settings()["properties"]]
+ALL_SETTINGS = [*SETTINGS_SCHEMA["properties"], *OF_THE_TAP]
 
 
 def test_several_files_and_the_environment_are_merged(service: Service, sync: Sync) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tap_audit_events.config.environment import read_environment
-from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.environment import settings_of
 from tap_audit_events.config.settings import read_settings
 from tests.integrations.pipeline import PROJECT
 from tests.loaders.loader import environment_of
@@ -49,7 +48,7 @@ def test_the_variable_of_the_page_is_valid(tmp_path: Path) -> None:
     (command,) = SETTINGS.commands
     done = shell(f"{command}; env", tmp_path, {"PATH": os.environ["PATH"]})
     variables = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    given = read_environment(variables, SETTINGS_SCHEMA["properties"])
+    given = settings_of(variables)
     more = {"base_url": "https://api.example.com", "access_token": "acme_pat_token"}
     assert len(read_settings(given | more).organizations) == 2
 

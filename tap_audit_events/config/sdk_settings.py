@@ -1,16 +1,17 @@
-"""The setting ``batch_config``: whether, where and how records are written into batch files."""
+"""The settings of the SDK that shape the tap's records: stream maps, flattening, batch files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Meta, Struct
 
-from tap_audit_events.config.fields import read_struct
-from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.config.fields import fields_of, read_fields, set_values
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import register_possible_secret
 
 LOCAL: Final = "file://"
@@ -90,18 +91,74 @@ class BatchConfig(Struct, frozen=True):
     batch_size: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000  # as the SDK's default
 
 
-def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig | None:
-    """Check ``batch_config``; None if it is unset or null. The files' URLs must not contain tokens.
+_Map = Literal["__NULL__"] | dict[str, str | list[str] | None] | None
+"""The map of a stream; only ``__key_properties__`` is a list."""
+
+
+def _stream_maps(value: dict[str, Any]) -> dict[str, Any]:
+    maps = {name: each for name, each in value.items() if not name.startswith("__")}
+    wrong = [name for name, each in maps.items() if not _is_map(each)]
+    if wrong:
+        raise ValueError(
+            f"has entries that are neither null nor an object of texts, such as"
+            f' {{"context": "__NULL__"}}: {", ".join(sanitize(name, 60) for name in wrong)}'
+        )
+    return value
+
+
+def _is_map(value: Any) -> bool:
+    try:
+        msgspec.convert(value, _Map)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+_Any = Annotated[dict[str, Any] | None, Meta(extra={"expected": "an object"})]
+_Text = Annotated[str | None, Meta(extra={"expected": "a text"})]
+
+
+class SdkSettings(Struct, frozen=True):
+    """The settings of the SDK that shape the tap's records. The SDK defines the names."""
+
+    batch_config: Annotated[BatchConfig | None, Meta()] = None
+    stream_maps: Annotated[dict[str, Any] | None, Meta(extra={
+        "expected": 'an object, for example {"audit_events": {"context": "__NULL__"}}',
+        "check": _stream_maps,
+    })] = None  # fmt: skip
+    stream_map_config: _Any = None
+    faker_config: _Any = None
+    flattening_enabled: Annotated[bool, Meta()] = False
+    flattening_max_depth: Annotated[int | None, Meta(ge=0)] = None
+    flattening_max_key_length: Annotated[int | None, Meta(ge=1)] = None
+    flattening_separator: _Text = None
+
+
+_KINDS: Final = {bool: "boolean", int: "integer", str: "string"}
+
+OF_THE_TAP: Final = {
+    name: next((kind for each, kind in _KINDS.items() if field.kind is each), "object")
+    for name, field in fields_of(SdkSettings).items()
+}
+"""The names of these settings, with their types in JSON Schema. What reads events without them
+ignores them, except a repair."""
+
+
+def read_sdk_settings(config: Mapping[str, Any], *, tokens: Iterable[str] = ()) -> SdkSettings:
+    """Check these settings in a configuration. The URLs of batch files must not contain tokens.
 
     `SettingsError` has one line for each thing to fix.
     """
-    if value is None:
-        return None
     problems: list[str] = []
-    config = read_struct(BatchConfig, value, problems, "batch_config")
-    names = f"{config.storage.root} {config.storage.prefix}".lower() if config else ""
+    values = read_fields(SdkSettings, set_values(config), problems)
+    batches = values.get("batch_config")
+    names = f"{batches.storage.root} {batches.storage.prefix}".lower() if batches else ""
     if any(token.lower() in names for token in tokens):
         problems.append("batch_config.storage contains the access token: remove it from there")
+    if values.get("flattening_enabled") and config.get("flattening_max_depth") is None:
+        problems.append(
+            "flattening_max_depth is missing: set it to 1 or more if flattening_enabled is true"
+        )
     if problems:
         raise SettingsError(problems)
-    return config
+    return SdkSettings(**values)
