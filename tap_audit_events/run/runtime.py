@@ -1,4 +1,4 @@
-"""What a run needs from outside: clock, sessions, threads, signals."""
+"""What a run needs from outside: clock, connections, threads, signals."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, RequestPlan, Workers
-from tap_audit_events.service.connection import new_session
+from tap_audit_events.service.connection import Adapter
 from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
-from tap_audit_events.service.transport import Connections, NewSession, Transport
+from tap_audit_events.service.transport import Connections, NewAdapter, Transport
 
 MAX_THREADS: Final = 64
 """Maximum number of threads of a run for several organizations: more than `concurrency`, because
@@ -21,7 +21,7 @@ some threads wait."""
 
 @dataclass(frozen=True)
 class Runtime:
-    """The clock, sessions, threads and signals of a run; tests and the simulation replace them.
+    """The clock, connections, threads and signals of a run; tests and the simulation replace them.
 
     There is a rate limiter for each token.
 
@@ -33,11 +33,11 @@ class Runtime:
     stop: Stop = field(default_factory=Stop)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     shuffle: Callable[[list[Any]], object] = random.shuffle
-    new_session: NewSession = new_session
+    new_adapter: NewAdapter = Adapter
     connections: Connections | None = None
     new_rate_limiter: Callable[[RequestCounts], RateLimiter] = RateLimiter
     new_workers: Callable[[RequestPlan, Fetch, Stop, int], Workers] = Workers
 
     def new_transport(self, base_url: str) -> Transport:
         """What sends the requests of a run; as `Transport`, it may raise `RefusedError`."""
-        return Transport(base_url, self.new_session, self.connections)
+        return Transport(base_url, self.new_adapter, self.connections)

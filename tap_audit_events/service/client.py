@@ -144,16 +144,17 @@ class Client:
     def _request(self, window: Window, cursor: str | None) -> PreparedRequest:
         settings = self.settings
         path = f"/v1/organizations/{settings.organization_id}/audit_events"
-        own_headers = {
+        headers = {
             "User-Agent": settings.user_agent,
             "Accept": "application/json",
-            "Accept-Encoding": "gzip",  # by default it depends on the libraries that are installed
+            "Accept-Encoding": "gzip",
+            "Connection": "keep-alive",
         }
         request = PreparedRequest()
         request.prepare(
             method="GET",
             url=f"{settings.base_url}{path}?{self._query(window, cursor)}",
-            headers={**self.transport.headers, **own_headers},
+            headers=headers,
             auth=self.authenticator,
         )
         return request

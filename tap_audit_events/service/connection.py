@@ -13,7 +13,6 @@ from math import inf
 from typing import Any, Final
 from weakref import WeakSet
 
-from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import InvalidHeader
 from urllib3.util.ssltransport import SSLTransport
@@ -138,8 +137,11 @@ class _Response(HTTPResponse):
         return size
 
 
-class _Adapter(HTTPAdapter):
-    """Reads each response as a `_Response`, from a direct connection or through a proxy."""
+class Adapter(HTTPAdapter):
+    """A connection of `requests`, direct or through a proxy, for one thread at a time.
+
+    It reads each response as a `_Response`, and adds each socket to `open_sockets` before.
+    """
 
     def __init__(self, open_sockets: OpenSockets) -> None:
         self._response_class = partial(_Response, open_sockets=open_sockets)
@@ -164,14 +166,3 @@ class _Adapter(HTTPAdapter):
         """
         for connection in list(self._connections):
             connection.close()
-
-
-def new_session(open_sockets: OpenSockets) -> Session:
-    """A session of `requests` for one thread at a time.
-
-    It adds each socket before reading from it.
-    """
-    session = Session()
-    for scheme in ("https://", "http://"):
-        session.mount(scheme, _Adapter(open_sockets))
-    return session

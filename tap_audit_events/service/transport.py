@@ -11,28 +11,29 @@ from ssl import SSLEOFError
 from typing import Any, Self, TypeAlias
 
 from requests import PreparedRequest, Response, Session, exceptions
+from requests.adapters import BaseAdapter
 from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError, SSLError
 
 from tap_audit_events.service.connection import OpenSockets
 from tap_audit_events.service.proxies import check_proxy
 
-NewSession: TypeAlias = Callable[[OpenSockets], Session]
+NewAdapter: TypeAlias = Callable[[OpenSockets], BaseAdapter]
 
 
 class _Connection:
-    """A session with one connection, for one thread at a time.
+    """An adapter with one connection, for one thread at a time.
 
     Attributes:
         is_used: whether its last request got a response, so that the next one uses it again.
     """
 
-    def __init__(self, new_session: NewSession) -> None:
+    def __init__(self, new_adapter: NewAdapter) -> None:
         self.sockets = OpenSockets()
-        self.session = new_session(self.sockets)
+        self.adapter = new_adapter(self.sockets)
         self.is_used = False
 
     def close(self) -> None:
-        self.session.close()
+        self.adapter.close()
         self.is_used = False
 
 
@@ -48,12 +49,12 @@ class Connections:
         self._all: list[_Connection] = []
         self._is_closed = False
 
-    def take(self, new_session: NewSession) -> _Connection:
+    def take(self, new_adapter: NewAdapter) -> _Connection:
         """An idle connection, or else a new one."""
         try:
             return self._idle.pop()
         except IndexError:
-            connection = _Connection(new_session)
+            connection = _Connection(new_adapter)
             self._all.append(connection)
             return connection
 
@@ -82,35 +83,29 @@ class Transport:
 
     Args:
         base_url: URL of the service.
-        new_session: creates the session of a connection.
+        new_adapter: creates a connection.
         connections: kept from run to run by the caller. By default, the run has its own, which
             `close` closes.
-
-    Attributes:
-        headers: the headers that `requests` sends by default.
 
     Raises:
         RefusedError: the environment names a proxy that cannot be used.
     """
 
     def __init__(
-        self, base_url: str, new_session: NewSession, connections: Connections | None = None
+        self, base_url: str, new_adapter: NewAdapter, connections: Connections | None = None
     ) -> None:
         self._url = f"{base_url}/v1/organizations"
-        self._new_session = new_session
+        self._new_adapter = new_adapter
         self._is_owner = connections is None
         self._connections = connections or Connections()
         self._in_use: set[_Connection] = set()
         self._lock = threading.RLock()  # reentrant, as in `Workers`
         self._process_id = os.getpid()
         self._is_closed = False
-        connection = self._connections.take(new_session)
-        self.headers = dict(connection.session.headers)
         # Proxies and certificate bundles, read from the environment once.
         self._options: dict[str, Any] = dict(
-            connection.session.merge_environment_settings(self._url, {}, True, None, None)
+            Session().merge_environment_settings(self._url, {}, True, None, None)
         )
-        self._connections.add(connection)
         if base_url.startswith("http://"):  # only to loopback: no proxy may see the token
             self._options["proxies"] = {}
         check_proxy(self._url, self._options["proxies"], os.environ)
@@ -152,7 +147,7 @@ class Transport:
     @contextmanager
     def _connection(self) -> Iterator[_Connection]:
         """A connection for one request; it is closed afterwards if the run is over."""
-        connection = self._connections.take(self._new_session)
+        connection = self._connections.take(self._new_adapter)
         with self._lock:
             self._in_use.add(connection)
         try:
@@ -169,24 +164,23 @@ class Transport:
         self, connection: _Connection, request: PreparedRequest, timeout_seconds: float
     ) -> Response:
         was_used, connection.is_used = connection.is_used, False
-        session = connection.session
         try:
-            response = self._send_once(session, request, timeout_seconds)
+            response = self._send_once(connection, request, timeout_seconds)
         except exceptions.ConnectionError as error:
             if not was_used or not _was_closed(error):
                 raise
-            response = self._send_once(session, request, timeout_seconds)
+            response = self._send_once(connection, request, timeout_seconds)
         connection.is_used = True
         return response
 
     def _send_once(
-        self, session: Session, request: PreparedRequest, timeout_seconds: float
+        self, connection: _Connection, request: PreparedRequest, timeout_seconds: float
     ) -> Response:
-        """Send without `Session.send`, which follows redirects, keeps cookies and costs time."""
+        """Send without a `Session`, which follows redirects, keeps cookies and costs time."""
         if self._is_closed:
             raise exceptions.ConnectionError("the run is over")
-        adapter = session.get_adapter(self._url)
-        return adapter.send(request, timeout=(timeout_seconds, timeout_seconds), **self._options)
+        timeouts = timeout_seconds, timeout_seconds
+        return connection.adapter.send(request, timeout=timeouts, **self._options)
 
 
 def _was_closed(error: exceptions.ConnectionError) -> bool:

@@ -7,7 +7,6 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from requests import PreparedRequest
-from requests.utils import default_headers
 from urllib3.util import parse_url
 
 from tap_audit_events.config.settings import Settings, read_settings
@@ -97,10 +96,10 @@ def check_request(read: Settings, cursor: str | None) -> None:
     assert (parts.path or "").endswith(end)
     assert parts.fragment is None
     assert request.headers == {
-        **default_headers(),
         "User-Agent": read.user_agent,
         "Accept": "application/json",
         "Accept-Encoding": "gzip",
+        "Connection": "keep-alive",
         "Authorization": f"Bearer {read.access_token}",
     }
     parameters = parse_qs(parts.query or "", strict_parsing=True, keep_blank_values=True)

@@ -78,14 +78,10 @@ def client_that_records(
 @contextmanager
 def _client(settings: Settings, adapter: BaseAdapter) -> Iterator[tuple[Client, Heard]]:
     heard = Heard()
-    with requests.Session() as session:
-        session.trust_env = False
-        session.mount("http://", adapter)
-        session.mount("https://", adapter)
-        limiter = _RateLimiter(heard.waits)
-        transport = Transport(settings.base_url, lambda _: session)
-        authenticator = AccessTokenAuthenticator(settings, heard)
-        yield Client(settings, transport, authenticator, limiter, heard), heard
+    transport = Transport(settings.base_url, lambda _: adapter)
+    authenticator = AccessTokenAuthenticator(settings, heard)
+    yield Client(settings, transport, authenticator, _RateLimiter(heard.waits), heard), heard
+    adapter.close()
 
 
 class _RateLimiter(RateLimiter):

@@ -14,7 +14,7 @@ from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.connection import new_session
+from tap_audit_events.service.connection import Adapter
 from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.service.transport import Transport
 from tests.builders import ORGANIZATION_ID
@@ -174,6 +174,6 @@ def client_of(service: Scripted, **settings: Any) -> ClientOfService:
     }
     limiter, logger = NoWaits(RequestCounts(4)), LoggedLines()
     read = read_settings(given | settings)
-    transport = Transport(read.base_url, new_session)
+    transport = Transport(read.base_url, Adapter)
     client = Client(read, transport, AccessTokenAuthenticator(read, logger), limiter, logger)
     return ClientOfService(client, limiter, logger)

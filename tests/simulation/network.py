@@ -183,11 +183,3 @@ class Network(BaseAdapter):
     def _refused(self, limit: Limit, seconds: int) -> requests.Response:
         limit.until, limit.came_early = self._world.seconds + seconds, 0
         return a_response(429, b"{}", {"Retry-After": str(seconds)})
-
-
-def new_session(network: Network) -> requests.Session:
-    """A session that reaches only the simulated service."""
-    session = requests.Session()
-    session.trust_env = False
-    session.mount("https://", network)
-    return session

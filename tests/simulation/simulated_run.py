@@ -20,7 +20,7 @@ from tap_audit_events.run.tokens import OrganizationLogger
 from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import PlannedRun
-from tests.simulation.network import Network, new_session
+from tests.simulation.network import Network
 from tests.simulation.simulated_workers import (
     InlineWorkers,
     SimulatedRateLimiter,
@@ -139,7 +139,7 @@ class SimulatedRun:
             stop=self._stop,
             now=self._now,
             shuffle=self._world.random.shuffle,
-            new_session=lambda _: new_session(self._network),
+            new_adapter=lambda _: self._network,
             new_rate_limiter=self._new_rate_limiter,
             new_workers=self._new_workers,
         )
