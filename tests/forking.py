@@ -25,10 +25,18 @@ from typing import IO, Any
 PROJECT = Path(__file__).resolve().parent.parent
 TAP = "tap_audit_events"
 COMMAND = f"{TAP}.cli"
-_OUTPUTS = ("day_folder", "duckdb_table", "json_lines", "parquet_file", "single_file")
+_OUTPUTS = (
+    "day_folder",
+    "duckdb_table",
+    "iceberg_table",
+    "json_lines",
+    "parquet_file",
+    "single_file",
+)
 _OF_COMMAND = (
     *(f"{COMMAND}.{name}" for name in ("command", "export", "count", "tail", "verify")),
     *(f"{TAP}.outputs.{name}" for name in _OUTPUTS),
+    *("pyiceberg.catalog.sql", "pyiceberg.io.pyarrow"),
 )
 IMPORTED = {
     TAP: tuple(

@@ -100,15 +100,18 @@ The end of the path selects the format:
              (also without the slash, if the folder exists)
 
 \b
-A URL selects a database:
+A table gets what is new:
   postgresql://user@host/database
-             a table of PostgreSQL, which gets what is new; keep the
-             password in PGPASSWORD or ~/.pgpass. Needs [postgres]
+             a table of PostgreSQL; keep the password in PGPASSWORD or
+             ~/.pgpass. Needs [postgres]
+  iceberg:CATALOG/namespace.table
+             a table of Iceberg, in a catalog of PyIceberg's configuration.
+             Needs [iceberg]
 
 Without --state, the new file or table replaces the old one when it is complete; a folder must be
 empty or missing. With --state, new events are added when the export ends, even if an error ends it.
 An export that is killed leaves each file whole: the old one or the new one. A table needs no
---state: its state is in the database, and the next export continues after what was committed."""
+--state: its state is with it, and the next export continues after what was committed."""
 )
 @click.option(
     "--to",

@@ -135,6 +135,13 @@ def _postgres_table(url: str, table: str | None) -> Opened:
     return Opened(PostgresTable(url, name), name, extends=True)
 
 
+def _iceberg_table(to: str, _table: str | None) -> Opened:
+    import tap_audit_events.outputs.iceberg_catalog  # noqa: F401 - says what to install
+    from tap_audit_events.outputs.iceberg_table import IcebergTable
+
+    return Opened(IcebergTable(to), to, extends=True)
+
+
 def _parquet_file(path: Path, state_file: StateFile | None) -> Output:
     import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
     from tap_audit_events.outputs.parquet_file import ParquetWriter
@@ -175,5 +182,6 @@ FORMATS: Final = {
 TABLES: Final = {
     "postgresql://": Table("a table of PostgreSQL", _postgres_table, is_named=True),
     "postgres://": Table("a table of PostgreSQL", _postgres_table, is_named=True),
+    "iceberg:": Table("a table of Iceberg", _iceberg_table),
 }
 """The kinds of table, by the start of the text that selects each, in lower case."""

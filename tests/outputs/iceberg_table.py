@@ -1,0 +1,57 @@
+"""A table of Iceberg into which a test exports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+
+from tap_audit_events.api.arrow import SCHEMA
+from tests.cli.command import Command, Done
+from tests.cli.exported import Event, of_table
+
+
+class IcebergTable:
+    """The table `audit.events` of a catalog in SQLite, whose files are in a folder."""
+
+    to = "iceberg:Lake/audit.events"
+
+    def __init__(self, command: Command) -> None:
+        self.uri = f"sqlite:///{command.folder}/catalog.db"
+        self.warehouse = f"file://{command.folder}/warehouse"
+        environment = {
+            "PYICEBERG_CATALOG__LAKE__URI": self.uri,
+            "PYICEBERG_CATALOG__LAKE__WAREHOUSE": self.warehouse,
+        }
+        self.command = replace(command, environment=environment)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return ("export", "--to", self.to)
+
+    def export(self, **environment: str) -> Done:
+        return self.command(*self.arguments, **environment)
+
+    @property
+    def catalog(self) -> Catalog:
+        return SqlCatalog("Lake", uri=self.uri, warehouse=self.warehouse)
+
+    @property
+    def table(self) -> Table:
+        return self.catalog.load_table("audit.events")
+
+    def events(self) -> list[Event]:
+        """The events in the files of the table, each of which has those of one day."""
+        if not self.catalog.table_exists("audit.events"):
+            return []
+        paths = [task.file.file_path for task in self.table.scan().plan_files()]
+        files = [pq.read_table(path.removeprefix("file://"), partitioning=None) for path in paths]
+        assert all(len({f"{each:%F}" for each in file["occurred_at"].to_pylist()}) == 1
+                   for file in files)  # fmt: skip
+        rows = pa.concat_tables([SCHEMA.empty_table(), *(file.cast(SCHEMA) for file in files)])
+        events = of_table(rows, self.command.folder / "table")
+        return sorted(events, key=lambda each: (each["occurredAt"].rstrip("Z"), each["id"]))
