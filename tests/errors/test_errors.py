@@ -190,18 +190,6 @@ def test_a_response_outside_the_interface_ends_the_run(
     assert len(service.requests) == 1
 
 
-def test_events_before_an_error_are_delivered(service: Service, sync: Sync) -> None:
-    """STATE is the last message and covers these events; the next run resumes there."""
-    service.add(THREE_EVENTS)
-    service.add_faults([Fault(kind="status", code=403, when="3")])
-    done = sync(page_size=1, concurrency=1)
-    only_error(done)
-    assert done.ids == ["0", "1"]
-    assert done.messages[-1]["type"] == "STATE"
-    assert done.bookmark == "2024-05-06T07:08:01Z"
-    assert sync(page_size=1, state=done.state).raise_for_exit_code().ids == ["2"]
-
-
 def test_events_before_an_event_that_cannot_be_used_are_delivered(
     service: Service, sync: Sync
 ) -> None:

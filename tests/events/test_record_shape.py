@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.exact_json import read_record
 from tap_audit_events.events.record_shape import RecordShape
-from tests.builders import TOO_DEEP, an_event
+from tests.builders import an_event
 from tests.events.test_page import records
 
 STRING = RecordShape(details_as_text=True)
@@ -79,12 +78,6 @@ def test_the_raw_event_replaces_a_field_of_the_same_name() -> None:
     """The value of the service's field is still in the text of the event."""
     text = b'{"id":"1","raw_event":[1.0]}'
     assert read_record(RAW.apply(text)) == {"id": "1", "raw_event": text.decode()}
-
-
-def test_an_event_that_is_nested_too_deeply_is_an_error() -> None:
-    """The error has a code, like every error."""
-    with pytest.raises(ContractError, match="AE-NESTING"):
-        STRING.apply(b'{"id":"1","action":{"details":%b}}' % TOO_DEEP)
 
 
 @pytest.mark.parametrize(

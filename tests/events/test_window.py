@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import (
-    LATEST,
     Instant,
     later,
     parse_instant,
@@ -44,21 +43,6 @@ def test_a_run_reads_from_its_start_to_its_end(
         assert window is None
     else:
         assert window == Window(max(starts, default=None), end)
-
-
-@given(instants, instants)
-def test_a_run_does_not_start_before_its_ids(bookmark: Instant, ids_from: Instant) -> None:
-    """Without their ids, the run could not tell which older events were delivered."""
-    window = run_window(
-        start_date=None,
-        end_date=None,
-        now=LATEST,
-        bookmark=bookmark,
-        lookback_seconds=600,
-        ids_from=ids_from,
-    )
-    lookback = whole_second(later(bookmark, seconds=-600))
-    assert window == Window(max(lookback, ids_from), LATEST)
 
 
 @given(instants, instants)
@@ -101,16 +85,6 @@ def test_an_instant_belongs_to_one_of_two_neighbors() -> None:
     belongs = [(window.holds(at(time)), following.holds(at(time))) for time in times]
     before, first, second, after = (False, False), (True, False), (False, True), (False, False)
     assert belongs == [before, first, first, first, second, second, second, second, after]
-
-
-@given(st.none() | instants, instants, st.none() | instants, st.lists(instants))
-def test_the_instants_of_a_window_are_found_among_others(
-    start: Instant | None, end: Instant, until: Instant | None, times: list[Instant]
-) -> None:
-    """The result equals a check of each instant, including those at a bound."""
-    window = Window(start, end, until)
-    ascending = sorted(filter(None, [*times, start, end, until]))
-    assert list(window.held(ascending)) == list(filter(window.holds, ascending))
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,16 @@
-"""Runs of `examples/dlt_pipeline.py`, and the databases into which it loads."""
+"""Runs of `examples/dlt_pipeline.py`, and the database into which it loads."""
 
-import abc
 import gzip
 import json
 import re
 import subprocess
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from tap_audit_events.sandbox import Service
 from tests.examples.environments import run_python
 from tests.integrations.pipeline import PROJECT
-from tests.loaders.postgres_server import USER, PostgresServer
 
 SCRIPT = PROJECT / "examples" / "dlt_pipeline.py"
 TABLE = "audit_events.audit_events"
@@ -49,79 +46,30 @@ class Kill:
         return KILLED_AT.format(**vars(self))
 
 
-class Database(abc.ABC):
-    """A database of the test's own."""
-
-    destination: ClassVar[str]
+class Database:
+    """A DuckDB file, read in the environment of dlt, as another version may not read it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    @property
-    @abc.abstractmethod
-    def credentials(self) -> str: ...
-
-    @abc.abstractmethod
-    def query(self, sql: str) -> list[Any]:
-        """The first column of each row, which is JSON."""
-
-    @abc.abstractmethod
-    def execute(self, sql: str) -> None: ...
+        self._folder = folder
+        self.path = folder / "events.duckdb"
 
     def ids(self) -> list[str]:
         return [str(each) for each in self.query(f"SELECT to_json(id) FROM {TABLE} ORDER BY id")]  # noqa: S608 - a constant
 
-
-class DuckDB(Database):
-    """A file, read in the environment of dlt, as another version of DuckDB may not read it."""
-
-    destination = "duckdb"
-
-    @property
-    def credentials(self) -> str:
-        return str(self.folder / "events.duckdb")
-
     def query(self, sql: str) -> list[Any]:
-        return [json.loads(line) for line in self._run(sql).split("\n")[:-1]]
+        """The first column of each row, which is JSON."""
+        return [json.loads(line) for line in self.execute(sql).split("\n")[:-1]]
 
-    def execute(self, sql: str) -> None:
-        self._run(sql)
-
-    def _run(self, sql: str) -> str:
+    def execute(self, sql: str) -> str:
         code = (
             "import duckdb, sys\n"
             "with duckdb.connect(sys.argv[1]) as connection:\n"
             "    for row in connection.execute(sys.argv[2]).fetchall():\n"
             "        print(row[0])"
         )
-        done = run_python(
-            "dlt", ["-c", code, self.credentials, sql], folder=self.folder, environment={}
-        )
+        done = run_python("dlt", ["-c", code, self.path, sql], folder=self._folder, environment={})
         assert done.returncode == 0, done.stderr
         return done.stdout
-
-
-class Postgres(Database):
-    """A database of the test's own, on a server that all tests share."""
-
-    destination = "postgres"
-    server: ClassVar[PostgresServer]
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._name = f"dlt_{uuid.uuid4().hex}"
-        self.server.create_database(self._name)
-
-    @property
-    def credentials(self) -> str:
-        server = self.server
-        return f"postgresql://{USER}:{server.password}@127.0.0.1:{server.port}/{self._name}"
-
-    def query(self, sql: str) -> list[Any]:
-        return [json.loads(line) for line in self.server.query(self._name, sql)]
-
-    def execute(self, sql: str) -> None:
-        self.server.query(self._name, sql)
 
 
 @dataclass
@@ -140,9 +88,7 @@ class Loads:
             "TAP_AUDIT_EVENTS_BASE_URL": self.base_url,
             "TAP_AUDIT_EVENTS_ORGANIZATION_ID": self.service.organization_id,
             "TAP_AUDIT_EVENTS_ACCESS_TOKEN": self.service.access_token,
-            f"DESTINATION__{self.database.destination.upper()}__CREDENTIALS": (
-                self.database.credentials
-            ),
+            "DESTINATION__DUCKDB__CREDENTIALS": str(self.database.path),
             "DLT_DATA_DIR": str(self.folder / "dlt"),
             "RUNTIME__DLTHUB_TELEMETRY": "false",
             "RUNTIME__LOG_LEVEL": "INFO",
@@ -153,8 +99,7 @@ class Loads:
     ) -> "subprocess.CompletedProcess[str]":
         """Run the example until it ends or is killed, and check that it does not show the token."""
         script = ["-c", kill.script, SCRIPT] if kill else [SCRIPT]
-        choices = ["--destination", self.database.destination]
-        choices += ["--write-disposition", self.disposition]
+        choices = ["--destination", "duckdb", "--write-disposition", self.disposition]
         done = run_python(
             "dlt",
             [*script, *choices, *options],

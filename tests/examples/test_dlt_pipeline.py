@@ -1,9 +1,8 @@
-"""`examples/dlt_pipeline.py` with the real dlt loads each event once into DuckDB and PostgreSQL."""
+"""`examples/dlt_pipeline.py` with the real dlt loads each event once into DuckDB."""
 
 import json
 import os
 import signal
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,43 +12,25 @@ import pytest
 from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
-from tests.examples.dlt_runs import SCRIPT, TABLE, Database, DuckDB, Kill, Loads, Postgres
+from tests.examples.dlt_runs import SCRIPT, TABLE, Database, Kill, Loads
 from tests.examples.environments import python_of
 from tests.integrations.pipeline import PROJECT
-from tests.loaders.postgres_server import postgres_server
 from tests.project.pages import sections, shell
 
 pytestmark = pytest.mark.integrations
 
 PIPELINE = "dlt.pipeline.pipeline"
-DATABASES = [DuckDB, Postgres]
 DISPOSITIONS = ["append", "merge"]
 FIRST, SECOND = 2500, 1500
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[None]:
-    # Not below pytest's own folder, which only this user may enter.
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        postgres_server(Path(folder)) as Postgres.server,
-    ):
-        yield
-
-
-@pytest.fixture(params=DATABASES, ids=lambda kind: kind.destination)
-def database(request: pytest.FixtureRequest, postgres: None, tmp_path: Path) -> Database:
-    made: Database = request.param(tmp_path)
-    return made
-
-
 @pytest.fixture
-def loads(database: Database, tmp_path: Path) -> Iterator[Loads]:
+def loads(tmp_path: Path) -> Iterator[Loads]:
     service = Service()
     service.add_generated(FIRST, 10, 1, NOON)
     with serve(service) as server:
-        yield Loads(service, server.base_url, database, tmp_path)
+        yield Loads(service, server.base_url, Database(tmp_path), tmp_path)
     assert service.violations == []
 
 
@@ -211,7 +192,7 @@ def test_the_commands_of_the_page_load_new_events(tmp_path: Path) -> None:
     service = Service()
     service.add_generated(FIRST, 10, 1, NOON)
     with serve(service) as server:
-        loads = Loads(service, server.base_url, DuckDB(tmp_path), tmp_path)
+        loads = Loads(service, server.base_url, Database(tmp_path), tmp_path)
         path = f"{python_of('dlt').parent}:{os.environ['PATH']}"
         variables = os.environ | loads.environment | {"PATH": path, "PYTHONPATH": str(PROJECT)}
         del variables["DESTINATION__DUCKDB__CREDENTIALS"]

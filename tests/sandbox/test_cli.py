@@ -123,15 +123,6 @@ def test_every_fault_in_the_help_can_be_used(command: str) -> None:
     assert {Fault.parse(example).kind for example in examples} == set(OPTIONS)
 
 
-def test_run_says_that_the_command_does_not_exist() -> None:
-    """The error is one line that names the command, and the exit code is that of a shell."""
-    done = sandbox("run", "--events=5", "--", "no-such-command-anywhere")
-    assert done.returncode == 127
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert "no-such-command-anywhere" in done.stderr
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_prints_its_url_and_stops_on_a_signal(number: signal.Signals) -> None:
     """It prints four lines that a client needs, and its exit code is 0."""
@@ -145,14 +136,6 @@ def test_serve_prints_its_url_and_stops_on_a_signal(number: signal.Signals) -> N
         assert len(response.json()["auditEvents"]) == int(lines["events"]) == 7
         process.send_signal(number)
         assert process.wait(timeout=60) == 0
-
-
-def test_late_events_are_among_the_events() -> None:
-    """They are hidden from the first request, and `--events` counts them."""
-    twice = REQUEST + "\n".join(REQUEST.splitlines()[6:])
-    first, second = run(twice, "--late=2").stdout.splitlines()
-    assert len(json.loads(first)[1]["auditEvents"]) == 3
-    assert len({event["id"] for event in json.loads(second)[1]["auditEvents"]}) == 5
 
 
 def test_the_same_seed_and_end_give_the_same_events() -> None:

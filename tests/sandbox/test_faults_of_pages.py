@@ -20,16 +20,6 @@ def test_an_empty_page_continues_at_the_same_place(sandbox: Sandbox) -> None:
     assert len(set(cursors)) == 2
 
 
-def test_an_expired_cursor_stays_expired(sandbox: Sandbox) -> None:
-    """It is refused with 400 each time; a new cursor of the same position is accepted."""
-    client = sandbox(*ABCD, faults=["expire@2"])
-    _, cursor = client.page(pageSize=1)
-    assert [client.get(pageSize=1, cursor=cursor).status_code for _ in range(2)] == [400, 400]
-    _, cursor = client.page(pageSize=1)
-    assert client.get(pageSize=1, cursor=cursor).status_code == 200
-    assert client.service.violations == []
-
-
 @pytest.mark.parametrize(("fault", "cursor"), [("null-cursor@*", None), ("empty-cursor@*", "")])
 def test_the_last_cursor_can_be_null_or_empty(
     sandbox: Sandbox, fault: str, cursor: str | None

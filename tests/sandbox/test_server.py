@@ -9,9 +9,7 @@ import requests
 
 from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.request import ReceivedRequest
-from tests.builders import an_event
 from tests.sandbox.client import Client
-from tests.sandbox.conftest import Sandbox
 
 
 def test_the_server_listens_on_loopback_only() -> None:
@@ -47,18 +45,3 @@ def test_the_server_stops_while_a_client_waits() -> None:
     address = ("127.0.0.1", int(server.base_url.rpartition(":")[2]))
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address)
-
-
-def test_the_server_serves_many_clients_at_once(sandbox: Sandbox) -> None:
-    """Every request has its own number and its own response."""
-    client = sandbox(*(an_event(id=f"e-{number}") for number in range(50)))
-
-    def export(_: int) -> int:
-        with Client(client.url.partition("/v1")[0], client.service) as own:
-            return len(own.ids(pageSize=10))
-
-    with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(export, range(16))) == {50}
-    numbers = [request.number for request in client.service.requests]
-    assert numbers == list(range(1, 81))
-    assert client.service.violations == []

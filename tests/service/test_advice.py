@@ -13,13 +13,9 @@ from tap_audit_events.errors.catalogue import CATALOGUE
 from tap_audit_events.errors.exceptions import RefusedError
 from tap_audit_events.events.instants import Instant, instant_of, later
 from tap_audit_events.events.window import Window, run_window
-from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.sandbox.request import ReceivedRequest
 from tap_audit_events.service.advice import advice_on_certificate
 from tap_audit_events.service.responses import status_error
-from tests.builders import a_response, an_event
-from tests.conftest import Sync
-from tests.errors.test_errors import only_error
+from tests.builders import a_response
 from tests.service.scripted import client_of, keeps_open, scripted_service
 from tests.service.test_client import OWN_ERROR
 
@@ -90,26 +86,6 @@ def test_a_bound_that_the_tap_chose_has_no_origin() -> None:
     assert FROM_SETTING not in rest
     assert FROM_CLOCK in rest
     assert "endTime" not in refused(window.ending_at(middle))
-
-
-def test_a_state_that_is_too_old_for_the_service_is_named(service: Service, sync: Sync) -> None:
-    """The line says what to set; a run with that setting continues."""
-    service.add(
-        [
-            an_event(id="old", at="2025-01-01T00:00:00Z"),
-            an_event(id="new", at="2025-07-01T00:00:00Z"),
-        ]
-    )
-    state = sync(end_date="2025-02-01T00:00:00Z").raise_for_exit_code().state
-
-    def is_too_old(request: ReceivedRequest) -> bool:
-        return request.params.get("startTime", "") < "2025-06"
-
-    service.add_faults([Fault(kind="status", code=400, only=is_too_old)])
-    line = only_error(sync(state=state))
-    assert FROM_STATE in line
-    done = sync(state=state, start_date="2025-06-15T00:00:00Z").raise_for_exit_code()
-    assert done.ids == ["new"]
 
 
 # Certificates

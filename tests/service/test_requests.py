@@ -54,12 +54,6 @@ def test_the_same_filters_are_sent_on_every_page(service: Service, sync: Sync) -
         assert request.headers["user-agent"] == "acme/1"
 
 
-def test_only_the_requested_action_types_are_delivered(service: Service, sync: Sync) -> None:
-    """`action_types` is a filter of the service."""
-    service.add([*TEN_EVENTS, an_event(id="other", action_type="brand_new")])
-    assert sync(action_types=["brand_new"]).ids == ["other"]
-
-
 def test_bounds_are_inclusive_and_exact(service: Service, sync: Sync) -> None:
     """Events at the bounds are delivered and those just outside are not, to the last digit."""
     times = ["08:00:00.4999Z", "08:00:00.5Z", "08:00:01Z", "08:00:01.25Z", "08:00:01.2500001Z"]

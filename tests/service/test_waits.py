@@ -71,21 +71,6 @@ def test_any_other_failure_holds_its_own_request(
     assert waits.in_flight == [0, 0]
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_without_retry_after_the_backoff_counts(
-    status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first wait is at most a second, the second at most two, and so on; a 429 holds all."""
-    with scripted_service(fails(status, times=4)) as service:
-        client = client_of(service, max_retries=4)
-        waits = Waits(client, monkeypatch)
-        client.fetch()
-    assert waits.of_all == (waits.of_one if status == 429 else [])
-    assert [
-        0 < each <= longest for each, longest in zip(waits.of_one, (1, 2, 4, 8), strict=True)
-    ] == [True] * 4
-
-
 @pytest.mark.parametrize("cursor", [None, "c1", "a b&c=d+é"])
 def test_a_retry_requests_the_same_page(
     cursor: str | None, monkeypatch: pytest.MonkeyPatch
