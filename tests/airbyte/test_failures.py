@@ -48,14 +48,6 @@ def test_an_error_ends_the_run_with_its_kind(case: str, service: Service, source
     assert line.startswith(f"Ended early: {len(first.ids)} events delivered; ")
 
 
-def test_a_refused_cursor_is_a_transient_error(service: Service, source: Source) -> None:
-    """More events share an instant than a page can contain, so restarting the window fails too."""
-    service.add(event | {"occurredAt": "2024-05-06T08:00:00Z"} for event in EVENTS)
-    fault = Fault(kind="expire", when="2-")
-    first, second = failed_and_next(fault, "AE-CURSOR-REFUSED", "transient_error", service, source)
-    assert first.ids + second.ids == IDS
-
-
 def failed_and_next(
     fault: Fault, code: str, kind: str, service: Service, source: Source, **more: Any
 ) -> tuple[Output, Output]:

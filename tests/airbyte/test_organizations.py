@@ -38,20 +38,6 @@ def test_each_organization_is_read_once_and_keeps_its_state() -> None:
     assert keys(third) == [(an_id(0), "new")]
 
 
-def test_the_state_of_several_organizations_is_continued() -> None:
-    """A connection that reads only one of them continues it, and the state of the other stays."""
-    services = [a_service(number, 15) for number in range(2)]
-    alone = {"organizations": None, "organization_id": an_id(1)}
-    with SharedServer(services).served() as shared:
-        first = read(shared, 0, 1)
-        second = read(shared, **alone, state=first.state)
-        services[1].add([an_event(id="new", at="2024-05-06T09:00:00Z")])
-        third = read(shared, **alone, state=second.state)
-        fourth = read(shared, 0, 1, state=third.state)
-    assert [each.exit_code for each in (second, third, fourth)] == [0, 0, 0]
-    assert [len(each.records) for each in (second, third, fourth)] == [0, 1, 0]
-
-
 def test_an_organization_that_fails_does_not_end_the_others() -> None:
     """The error names the organization, and the state covers the others."""
     services = [a_service(number, 15) for number in range(3)]

@@ -101,15 +101,6 @@ def test_a_run_without_events_ends_with_an_empty_state(mode: str, source: Source
     assert source("read", state=[done.state]).exit_code == 0
 
 
-def test_an_empty_range_keeps_the_state(service: Service, source: Source) -> None:
-    service.add(events("08:00:00"))
-    state = source("read").state
-    done = source("read", state=[state], end_date="2024-05-01T00:00:00Z").raise_for_exit_code()
-    assert done.state["stream"] == state["stream"]
-    assert done.statuses == ["STARTED", "COMPLETE"]
-    assert any(warning.startswith("Nothing to read") for warning in done.warnings)
-
-
 def test_the_selection_of_fields_is_left_to_airbyte(service: Service, source: Source) -> None:
     """Airbyte itself removes the fields that its catalog does not select."""
     event = an_event()

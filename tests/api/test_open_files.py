@@ -16,7 +16,6 @@ from tap_audit_events import AuditEvents
 from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.sandbox import Service
 from tests.api.logs import ends_its_threads, events
-from tests.shared_server import SharedServer, a_service
 
 RUNS = 100
 
@@ -42,15 +41,6 @@ def connections() -> set[tuple[str, int]]:
                     if sock.family == socket.AF_INET:
                         found.add(sock.getsockname())
     return found
-
-
-def test_no_connection_is_left_after_a_hundred_runs(
-    service: Service, settings: dict[str, Any]
-) -> None:
-    service.add(events(0, 30))
-    log = AuditEvents(**settings, page_size=10)
-    for _ in range(RUNS):
-        assert len(list(log.pages())) == 3
 
 
 def test_no_connection_is_left_after_a_hundred_runs_that_are_closed_early(
@@ -79,11 +69,3 @@ def test_no_connection_is_left_after_a_hundred_runs_that_fail(
             with pytest.raises(RetryableError) as raised:
                 list(log.pages())
             errors.append(raised.value)
-
-
-def test_no_connection_is_left_after_a_hundred_runs_for_several_organizations() -> None:
-    services = [a_service(number, 2) for number in range(5)]
-    with SharedServer(services).served() as served:
-        log = AuditEvents(**served.settings)
-        for _ in range(RUNS):
-            assert len(list(log.pages())) == 5

@@ -15,7 +15,6 @@ from tap_audit_events import (
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import COUNT, events, expected, first_pages, ids, stored
-from tests.builders import an_event
 from tests.loaders import hostile
 from tests.shared_server import an_id
 
@@ -41,26 +40,6 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def log(service: Service, settings: dict[str, Any]) -> AuditEvents:
     return AuditEvents(**settings, page_size=20)
-
-
-@pytest.mark.parametrize("concurrency", [1, 4])
-@pytest.mark.parametrize("name", FAULTS)
-def test_each_event_is_delivered_once_whatever_the_service_does(
-    name: str, concurrency: int, service: Service, settings: dict[str, Any]
-) -> None:
-    """This holds over two runs, and events are in order if the service sends them in order."""
-    service.add(events(0, COUNT))
-    service.add_faults(FAULTS[name])
-    log = AuditEvents(**settings, page_size=20, concurrency=concurrency, max_retries=20)
-    pages = list(log.pages())
-    found = ids(pages)
-    assert all(len(page) == len(page.events) == len(page.raw) <= 20 for page in pages)
-    assert (sorted(found) if name == "out of order" else found) == expected()
-    service.add(events(COUNT, COUNT + 50))
-    service.add([an_event("late", "2024-05-06T07:02:15.5Z")])
-    assert sorted(ids(log.pages(state=stored(pages[-1].state)))) == sorted(
-        [*expected(COUNT + 50)[COUNT:], "late"]
-    )
 
 
 def test_a_last_page_without_events_completes_a_range_out_of_order(
@@ -208,13 +187,6 @@ def test_a_state_that_does_not_fit_is_refused_by_the_call(
     with pytest.raises(SettingsError, match=r"^AE-STATE: "):
         log.pages(state=state)
     assert service.requests == []
-
-
-def test_a_singer_state_is_recognized_and_refused(log: AuditEvents) -> None:
-    """The tap writes such states; `pages` needs an `EventPage.state`."""
-    state: dict[str, Any] = {"bookmarks": {"audit_events": {}}}
-    with pytest.raises(SettingsError, match=r"it is a Singer state: .*page\.state"):
-        log.pages(state=state)
 
 
 def test_a_page_without_events_is_true() -> None:

@@ -171,18 +171,6 @@ def test_a_date_is_the_whole_day_in_utc(
     assert ids(AuditEvents(**settings, start_date=day, end_date=day).pages()) == times[1:3]
 
 
-def test_all_wrong_settings_are_in_one_error() -> None:
-    with pytest.raises(SettingsError) as raised:
-        AuditEvents(**VALID | {"organization_id": "x"}, page_size=0, concurrency=99)
-    assert len(raised.value.lines) == 3
-    assert str(raised.value) == "; ".join(raised.value.lines)
-
-
-def test_an_argument_that_is_none_is_unset() -> None:
-    unset: dict[str, Any] = dict.fromkeys(inspect.signature(AuditEvents).parameters)
-    assert AuditEvents(**unset | VALID)._settings == AuditEvents(**VALID)._settings
-
-
 def test_the_token_is_never_shown(caplog: pytest.LogCaptureFixture) -> None:
     """Neither the object, nor an error, nor the warning of a token of an unusual form shows it."""
     with caplog.at_level(logging.WARNING, "tap_audit_events"):

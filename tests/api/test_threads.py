@@ -57,11 +57,6 @@ def hold(service: Service, number: int) -> tuple[threading.Event, threading.Even
     return waits, continues
 
 
-def test_a_whole_run_ends_its_threads(log: AuditEvents) -> None:
-    with ends_its_threads():
-        assert ids(log.pages()) == EXPECTED
-
-
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_closing_early_ends_the_threads(log: AuditEvents, count: int) -> None:
     with ends_its_threads(), closing(log.pages()) as pages:
@@ -91,13 +86,6 @@ def test_closing_early_does_not_wait_for_a_service_that_hangs(
             assert hangs.wait(WAIT_SECONDS)
         requests = len(service.requests)
     assert len(service.requests) == requests
-
-
-def test_several_threads_may_use_an_object(log: AuditEvents) -> None:
-    """Each call has connections and a state of its own."""
-    with ends_its_threads(), ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: ids(log.pages()), range(8)):
-            assert found == EXPECTED
 
 
 def test_a_run_may_move_from_thread_to_thread(log: AuditEvents) -> None:

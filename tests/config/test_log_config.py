@@ -26,28 +26,12 @@ root: {level: INFO, handlers: [stderr]}
 """
 
 UNUSABLE = {
-    "": "cannot be used as a logging configuration: ",
-    "- 1": "cannot be used as a logging configuration: ",
-    "text": "cannot be used as a logging configuration: ",
     "a: [": "it is not YAML at line 1, column 5",
-    "a: b: c": "it is not YAML at line 1, column 5",
-    "\x01": "unacceptable character",
-    "!!python/object:os.system {}": "it is not YAML at line 1, column 1",
-    "[" * 100_000: "maximum recursion depth exceeded",
     "!!int ''": "cannot be used as a logging configuration: ",
-    "!!timestamp x": "cannot be used as a logging configuration: ",
-    "{}": 'cannot be used as a logging configuration: "dictionary doesn\'t specify a version"',
     "version: 2": "cannot be used as a logging configuration: 'Unsupported version: 2'",
-    "{version: 1, handlers: 5}": "cannot be used as a logging configuration: ",
     "{version: 1, handlers: {h: {class: no.such.Handler}}}": "Cannot resolve 'no.such.Handler'",
-    "{version: 1, handlers: {h: {class: logging.FileHandler, filename: /no/file}}}": (
-        "Unable to configure handler 'h'"
-    ),
-    "{version: 1, formatters: {f: {(): builtins.nothing}}}": "Unable to configure formatter 'f'",
-    "{version: 1, root: {level: LOUD}}": "Unable to configure root logger",
+    f"{TOKEN}: [": "it is not YAML at line 1",
 }
-QUICK = ("", "a: [", "!!int ''", "version: 2")
-"""One text of each kind. Each test starts an interpreter, so the others are long tests."""
 
 
 def error_with(path: object) -> str:
@@ -55,31 +39,16 @@ def error_with(path: object) -> str:
     line = only_error(done)
     assert line.startswith("AE-SETTINGS: The file '")
     assert "that SINGER_SDK_LOG_CONFIG names " in line
-    assert done.stdout == b""
-    assert len(line) < 1000
+    assert TOKEN not in line
     return line
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *QUICK,
-        *(pytest.param(each, marks=pytest.mark.long) for each in UNUSABLE if each not in QUICK),
-    ],
-    ids=lambda text: text[:30] or "empty",
-)
+@pytest.mark.parametrize("text", UNUSABLE)
 def test_a_file_that_cannot_be_used_is_one_line(text: str, tmp_path: Path) -> None:
-    """The error names the mistake and its place, without a traceback."""
+    """The error names the mistake and its place, without a traceback and the text of the file."""
     path = tmp_path / "log.yaml"
     path.write_text(text)
     assert UNUSABLE[text] in error_with(path)
-
-
-def test_text_that_is_not_unicode_is_one_line(tmp_path: Path) -> None:
-    """It is reported like any other text that is not YAML."""
-    path = tmp_path / "log.yaml"
-    path.write_bytes(b"version: \xff\xfe")
-    assert "'utf-8' codec can't decode byte 0xff" in error_with(path)
 
 
 @pytest.mark.parametrize(
@@ -87,21 +56,12 @@ def test_text_that_is_not_unicode_is_one_line(tmp_path: Path) -> None:
     [
         ("/no/such/file.yaml", "No such file or directory"),
         ("/dev/zero", "unacceptable character"),
-        pytest.param("/", "Is a directory", marks=pytest.mark.long),
-        pytest.param("x" * 5000, "File name too long", marks=pytest.mark.long),
+        (TOKEN, "No such file or directory"),
     ],
 )
 def test_a_path_that_cannot_be_read_is_one_line(path: str, problem: str) -> None:
     """A device without an end is an error too."""
     assert problem in error_with(path)
-
-
-def test_a_token_in_the_wrong_place_is_not_shown(tmp_path: Path) -> None:
-    """It may be the path, or stand in the file."""
-    assert TOKEN not in error_with(TOKEN)
-    path = tmp_path / "log.yaml"
-    path.write_text(f"{TOKEN}: [")
-    assert TOKEN not in error_with(path)
 
 
 def test_an_empty_path_counts_as_unset(service: Service, sync: Sync) -> None:

@@ -23,31 +23,6 @@ from tests.running import Run
             "The catalog must look like",
         ),
         ({"streams": [{"tap_stream_id": "audit_events"}]}, "The catalog must look like"),
-        (
-            {
-                "streams": [
-                    {
-                        "tap_stream_id": "audit_events",
-                        "schema": {"properties": {}},
-                        "metadata": [],
-                        "replication_method": "LOG_BASED",
-                    }
-                ]
-            },
-            "replication_method of audit_events must be INCREMENTAL or FULL_TABLE",
-        ),
-        (
-            {
-                "streams": [
-                    {
-                        "tap_stream_id": "audit_events",
-                        "schema": {"properties": {}},
-                        "replication_key": "id",
-                    }
-                ]
-            },
-            "replication_key of audit_events must be occurredAt",
-        ),
     ],
 )
 def test_a_catalog_of_another_shape_is_refused(
@@ -70,11 +45,7 @@ def with_property(schema: object) -> dict[str, Any]:
     [
         True,
         {"type": 5},
-        {"properties": ["a"]},
-        {"properties": {"a": {"items": True}}},
-        {"type": "array", "items": 5},
         {"type": "array", "items": [{"type": "string"}]},
-        {"anyOf": {"type": "string"}},
         {"anyOf": [{"type": "string"}, True]},
     ],
 )
@@ -111,19 +82,12 @@ def test_a_schema_of_a_property_is_not_changed(schema: object) -> None:
     "change",
     [
         {"key_properties": "id"},
-        {"key_properties": [["id"]]},
         {"replication_key": ["occurredAt"]},
         {"replication_method": {}},
         {"metadata": [{"breadcrumb": [], "metadata": {"selected": "false"}}]},
-        {"metadata": [{"breadcrumb": [], "metadata": {"selected": 0}}]},
-        {"metadata": [{"breadcrumb": ["properties", "actor"], "metadata": {"selected": "no"}}]},
         {"metadata": [{"breadcrumb": [], "metadata": {"selected-by-default": "false"}}]},
         {"metadata": [{"breadcrumb": ["properties", "id"], "metadata": {"inclusion": "no"}}]},
-        {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": 5}}]},
         {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": "id"}}]},
-        {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": {"id": 1}}}]},
-        {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": [["id"]]}}]},
-        {"metadata": [{"breadcrumb": [], "metadata": {"replication-key": 5}}]},
         {"metadata": [{"breadcrumb": [], "metadata": {"replication-method": ["FULL_TABLE"]}}]},
     ],
 )
@@ -220,15 +184,9 @@ def test_keys_and_methods_that_a_stream_does_not_have_are_refused(
         ({"completed": {"singer_state": {}}}, "has the bookmarks inside 'completed'"),
         ({"bookmarks": {"x": {"partitions": 5}}}, 'must look like {"bookmarks"'),
         ({"bookmarks": {"audit_events": {"partitions": [{}]}}}, 'must look like {"bookmarks"'),
-        ({"bookmarks": {"x": {"partitions": [{"context": 1}]}}}, 'must look like {"bookmarks"'),
-        ({"bookmarks": {"x": {"partitions": [{"context": 1}]}}}, "partitions[0].context"),
         (
-            {
-                "bookmarks": {
-                    "audit_events": {"partitions": [{"context": {}, "progress_markers": []}]}
-                }
-            },
-            'must look like {"bookmarks"',
+            {"bookmarks": {"x": {"partitions": [{"context": 1}]}}},
+            "but bookmarks.*.partitions[0].context is a number instead of an object",
         ),
         ({"bookmarks": {"x": {"a": "\ud800"}}}, "contains half of a surrogate pair"),
         ({"bookmarks": {"audit_events": "2026-01-01T00:00:00Z"}}, 'must look like {"bookmarks"'),

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tap_audit_events.reporting.connection_test import check_connection
-from tap_audit_events.run.failures import MAX_FAILURES
 from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.tap import TapAuditEvents
@@ -109,19 +108,6 @@ def test_a_sign_in_page_is_named(code: int, service: Service, sync: Sync) -> Non
     assert "HTTPS_PROXY" in error
 
 
-def test_a_service_that_is_down_ends_the_check_early() -> None:
-    """By default, the retries of each organization would take a minute and a half."""
-    services = [a_service(number, 1) for number in range(MAX_FAILURES + 2)]
-    for each in services:
-        each.add_faults(["status:code=503@*"])
-    with SharedServer(services).served() as shared:
-        done = shared.run("--test", max_retries=0)
-    assert done.exit_code == 1
-    assert sorted(len(each.requests) for each in services) == [0, 0, *[1] * MAX_FAILURES]
-    assert f"{len(services)} of {len(services)}" in done.errors[0]
-    assert done.errors[-1].startswith("AE-500: 2 more organizations were not started")
-
-
 def test_several_organizations_are_checked_side_by_side_with_a_request_each() -> None:
     """Several connections are needed, because no response arrives at once. All errors are named."""
     services = [a_service(number, 2) for number in range(12)]
@@ -146,17 +132,6 @@ def test_a_check_retries_at_most_once(service: Service, sync: Sync) -> None:
     service.add_faults(["status:code=503,retry-after=0@*"])
     assert sync("--test").exit_code == 1
     assert len(service.requests) == 2
-
-
-def test_a_check_continues_while_some_organizations_can_be_read() -> None:
-    """A successful response between two failures shows that the service is up."""
-    services = [a_service(number, 0) for number in range(2 * MAX_FAILURES + 2)]
-    for each in services[::2]:
-        each.add_faults(["status:code=503@*"])
-    with SharedServer(services).served() as shared:
-        done = shared.run("--test", max_retries=0)
-    assert all(each.requests for each in services)
-    assert len(done.errors) == 1 + len(services[::2])
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(-10, "INFO"), (3600, "WARNING")])

@@ -72,14 +72,6 @@ def test_the_last_line_of_a_run_sums_it_up(service: Service, sync: Sync) -> None
     assert float(found[1]) >= 1
 
 
-def test_a_run_without_new_events_logs_a_few_lines(service: Service, sync: Sync) -> None:
-    """The summary says that nothing was new."""
-    service.add(TEN_EVENTS)
-    done = sync(state=sync().state).raise_for_exit_code()
-    assert summary(done.log).startswith("Done: 0 events delivered, nothing new; ")
-    assert len([line for line in done.log.splitlines() if "METRIC" not in line]) <= 5
-
-
 def test_a_run_that_fails_says_how_many_events_were_delivered(service: Service, sync: Sync) -> None:
     """The line is written before that of the error, and instead of the summary."""
     service.add(TEN_EVENTS)
@@ -236,19 +228,6 @@ def test_a_run_ends_with_one_line_for_each_metric(service: Service, sync: Sync) 
     behind = (datetime.now(UTC) - newest).total_seconds()
     assert found["lag_seconds"]["value"] == pytest.approx(behind, abs=120)
     assert all(point["tags"]["stream"] == "audit_events" for point in found.values())
-
-
-def test_a_run_that_fails_has_its_metrics_too(service: Service, sync: Sync) -> None:
-    """The counts and the lag are those of the events that were delivered."""
-    service.add(TEN_EVENTS)
-    service.add_faults([Fault(kind="status", code=403, when="2")])
-    done = sync(page_size=5, concurrency=1)
-    assert done.exit_code == 1
-    found = metrics(done)
-    assert found["record_count"]["value"] == 5
-    assert found["http_request_count"]["value"] == 2
-    assert found["sync_duration"]["tags"]["status"] == "failed"
-    assert "lag_seconds" in found
 
 
 def test_lines_are_structured_if_meltano_configures_it(

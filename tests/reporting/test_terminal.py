@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.reporting.progress_bar import ProgressBar
 from tap_audit_events.sandbox import Service
 from tests.conftest import Sync
 from tests.reporting.test_log_lines import DAY, TEN_EVENTS, TRY_AGAIN
@@ -119,19 +118,6 @@ def test_there_is_no_bar_if_nobody_would_see_it(
 def test_a_terminal_that_is_closed_does_not_end_a_run(slow: dict[str, Any], tmp_path: Path) -> None:
     """The connection to a terminal may break; the run does not need the bar."""
     assert "%" in watch(slow, tmp_path, goes_at_once=True)
-
-
-@pytest.mark.parametrize("columns", [1, 20, 31, 40])
-def test_a_bar_on_a_narrow_terminal_is_cut(columns: int) -> None:
-    """A longer bar would continue in the next line, and each step would leave a line behind."""
-    screen_side, program_side = os.openpty()
-    fcntl.ioctl(program_side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    with os.fdopen(program_side, "w") as terminal:
-        ProgressBar(terminal).draw(0.75, "5 events")
-        drawn = os.read(screen_side, 1 << 16).decode().rsplit("\x1b[K", 1)[-1]
-    os.close(screen_side)
-
-    assert drawn == "[###############-----]   75%  5 events"[: columns - 1]
 
 
 def test_there_is_no_bar_in_a_pipe(slow: dict[str, Any], sync: Sync) -> None:

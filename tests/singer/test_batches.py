@@ -13,7 +13,6 @@ from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.running import Run
-from tests.singer.test_command_line import metadata_of
 from tests.singer.test_lanes import WriterIntoMemory
 
 
@@ -166,16 +165,3 @@ def test_stream_maps_flattening_and_deselection_work_with_files(
     assert all("context__requestId" not in each for each in found["audit_events"])
     assert all(record["actor__id"] == "user-1" for record in found["audit_events"])
     assert found["people"] == [{"id": f"{n}", "who": "user-1"} for n in range(4)]
-
-
-def test_deselected_fields_are_not_in_the_files(
-    service: Service, sync: Sync, tmp_path: Path
-) -> None:
-    """The catalog applies to files as it does to RECORD messages."""
-    service.add(events(3))
-    catalog = json.loads(sync("--discover").stdout)
-    metadata_of(catalog)["selected"] = True
-    metadata_of(catalog, "properties", "actor", "properties", "email")["selected"] = False
-    run = sync(catalog=catalog, batch_config=a_batch_config(tmp_path)).raise_for_exit_code()
-    assert ids(run) == ["0", "1", "2"]
-    assert all("email" not in record["actor"] for (batch,) in [batches(run)] for record in batch)

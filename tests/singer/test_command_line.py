@@ -109,10 +109,6 @@ def test_about_as_json_lists_settings_and_capabilities() -> None:
     ]
 
 
-def test_version_prints_name_and_number() -> None:
-    assert run(None, "--version").stdout.startswith(b"tap-audit-events v")
-
-
 def test_a_schema_test_writes_the_schema_only(service: Service, sync: Sync) -> None:
     """`--test=schema` sends no request."""
     done = sync("--test=schema").raise_for_exit_code()

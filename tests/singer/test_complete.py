@@ -121,20 +121,6 @@ def test_large_state_messages_are_rare(service: Service, sync: Sync) -> None:
     assert done.messages[-1]["type"] == "STATE"
 
 
-def test_the_closing_line_counts_late_events(service: Service, sync: Sync) -> None:
-    """It says how many events were late, and how late the latest was."""
-    service.add(events("08:00:00", "08:10:00"))
-    state = sync().state
-    service.add(events("08:08:30", "08:09:00.5", "08:11:00"))
-    done = sync(state=state).raise_for_exit_code()
-    line = summary(done.log)
-    assert "3 events delivered; 2 of them late, the latest by 90 s" in line
-    assert "1 dropped as delivered before" in line
-    assert "requests: 1, windows: 1, retries: 0" in line
-    assert "bookmark 2024-05-06T08:11:00Z, " in line
-    assert "0 events delivered, nothing new; 0 of them late;" in summary(sync(state=done.state).log)
-
-
 @pytest.mark.parametrize("lane", [{}, {"stream_maps": {"audit_events": {"x": "id"}}}])
 def test_ids_that_cannot_be_told_apart_when_stored_end_the_run(
     lane: dict[str, Any], service: Service, sync: Sync

@@ -159,33 +159,6 @@ def test_a_chain_that_is_enabled_later_starts_at_the_bookmark(service: Service, 
     assert (record["events"], record["late_events"]) == (2, 0)
 
 
-def test_a_full_table_run_is_a_chain_of_its_own(service: Service, sync: Sync) -> None:
-    """Its record covers everything, whatever the state says."""
-    service.add(events(0, 3))
-    catalog = a_catalog(sync)
-    state = sync(catalog=catalog).raise_for_exit_code().state
-    service.add(events(3, 5))
-    for stream in catalog["streams"]:
-        if stream["tap_stream_id"] == "audit_events":
-            stream["replication_method"] = "FULL_TABLE"
-    (record,) = of_stream(sync(catalog=catalog, state=state).raise_for_exit_code(), STREAM)
-    assert (record["covered_from"], record["previous_digest"]) == (START, None)
-    assert (record["events"], record["late_events"]) == (5, 0)
-
-
-def test_a_later_start_date_leaves_a_gap_that_shows(service: Service, sync: Sync) -> None:
-    """The next record of the chain begins after the gap."""
-    service.add(events(0, 5))
-    catalog = a_catalog(sync)
-    first = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code()
-    later = sync(
-        catalog=catalog, state=first.state, start_date="2024-06-01T00:00:00Z"
-    ).raise_for_exit_code()
-    (one,), (two,) = of_stream(first, STREAM), of_stream(later, STREAM)
-    assert one["covered_until"] == f"{DAY}T09:00:00Z"
-    assert two["covered_from"] == "2024-06-01T00:00:00Z"
-
-
 @pytest.mark.parametrize(
     ("moved_to", "covered_from"),
     [

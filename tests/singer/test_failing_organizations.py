@@ -93,20 +93,6 @@ def test_a_refused_token_is_sent_once(concurrency: int) -> None:
     assert len(done.log.splitlines()) < 20
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
-def test_organizations_with_another_token_than_the_refused_one_are_read(concurrency: int) -> None:
-    """The refused token is sent for no more organizations than are requested at the same time."""
-    refused = [a_service(n, 1, access_token="acme_pat_revoked") for n in range(50)]
-    others = [a_service(n, 1) for n in range(50, 60)]
-    for each in refused:
-        each.add_faults([REFUSED])
-    with SharedServer([*refused, *others]).served() as shared:
-        done = shared.run(organizations=shared.with_tokens, concurrency=concurrency)
-    assert 1 <= sum(len(each.requests) for each in refused) <= concurrency
-    assert len(done.records) == 10
-    assert "50 of 60" in done.errors[0]
-
-
 def test_a_refused_token_is_read_again_from_its_file_before_organizations_are_given_up(
     tmp_path: Path,
 ) -> None:

@@ -4,8 +4,6 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.conftest import Sync
@@ -60,11 +58,3 @@ def test_nesting_is_kept_as_deep_as_it_can_be_read(service: Service, sync: Sync)
         while inner != 1:
             inner, depth = inner["a"], depth + 1
         assert depth == 900
-
-
-@pytest.mark.parametrize("precision", ["", ".1", ".120", ".123456789012"])
-def test_times_keep_their_digits(precision: str, service: Service, sync: Sync) -> None:
-    """The fraction of a second is neither cut nor padded."""
-    service.add([an_event(at=f"2024-05-06T07:08:09{precision}Z")])
-    done = sync().raise_for_exit_code()
-    assert done.records[0]["occurredAt"] == f"2024-05-06T07:08:09{precision}Z"

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.running import run
 from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
@@ -80,40 +78,6 @@ def test_a_list_that_is_not_json_shows_no_token() -> None:
     done = run(None, "--config=ENV", environment=environment)
     done.check_discreet(["acme_pat_in-broken-json"])
     assert done.errors[0].startswith("AE-SETTINGS: organizations must be a list of objects")
-
-
-def test_the_connection_to_each_organization_is_tested() -> None:
-    """With ``--test``, a line for each names it, and the last one the error."""
-    services = [a_service(n, 2) for n in range(3)]
-    services[1].add_faults(["status:code=403@*"])
-    with SharedServer(services).served() as shared:
-        done = shared.run("--test")
-    assert done.exit_code == 1
-    for number in (0, 2):
-        assert f"{an_id(number)}: Audit events can be read: the newest " in done.log
-    assert done.errors[-1].startswith(f"AE-403: {an_id(1)}: ")
-
-
-BAD = [
-    ([], "organizations must be a list of objects"),
-    ([1], "organizations[0] must be an object"),
-    ([{"organization_id": "x"}], "organizations[0].organization_id is not a UUID"),
-    ([{"organization_id": an_id(1)}] * 2, "organizations[1].organization_id 00000001"),
-    ([{"organization_id": an_id(1), "name": 1}], "organizations[0] has no setting 'name'"),
-    (
-        [{"organization_id": an_id(1), "access_token": "a", "access_token_file": "b"}],
-        "organizations[0].access_token and organizations[0].access_token_file are both set",
-    ),
-]
-
-
-@pytest.mark.parametrize(("value", "problem"), BAD)
-def test_a_wrong_setting_is_named(value: object, problem: str) -> None:
-    """The error has the position in the list."""
-    settings = {"base_url": "https://api.example.com", "access_token": SHARED}
-    done = run(settings | {"organizations": value})
-    assert done.exit_code == 1
-    assert done.errors[0].startswith(f"AE-SETTINGS: {problem}")
 
 
 def test_one_or_several_organizations_may_be_set_but_not_both() -> None:

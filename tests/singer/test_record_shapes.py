@@ -128,20 +128,3 @@ def test_a_raw_event_that_contains_deselected_fields_is_warned_about(
     maps = {"audit_events": {"context": "__NULL__"}}
     (warning,) = sync(raw_event=True, stream_maps=maps).warnings
     assert "before stream_maps" in warning
-
-
-@pytest.mark.parametrize(
-    ("setting", "problem"),
-    [
-        ({"details_format": "text"}, "details_format must be object or string"),
-        ({"raw_event": "yes"}, "raw_event must be true or false"),
-    ],
-)
-def test_a_wrong_shape_is_an_error_before_any_request(
-    service: Service, sync: Sync, setting: dict[str, Any], problem: str
-) -> None:
-    """The error names the setting."""
-    run = sync(**setting)
-    assert run.exit_code == 1
-    assert problem in "\n".join(run.errors)
-    assert service.requests == []

@@ -34,27 +34,19 @@ def state_of(size: int, letter: str = "x") -> StateMessage:
     return StateMessage(value={"bookmarks": letter * (size - empty)})
 
 
-def test_a_small_state_is_always_due(writer: MessageWriter) -> None:
-    """It is due even if nothing was written and no time has passed since the last one."""
-    assert writer.state_is_due
+def test_a_state_is_due_by_its_size_by_time_and_by_what_was_written(
+    writer: MessageWriter, clock: Clock
+) -> None:
+    """A large one is due after ten times its size, or after five seconds."""
+    due = []
     writer.write_message(state_of(SMALL_STATE_BYTES))
-    assert writer.state_is_due
-
-
-def test_a_large_state_is_due_every_five_seconds(writer: MessageWriter, clock: Clock) -> None:
-    """The time counts from the last STATE, however few records were written since."""
+    due.append(writer.state_is_due)
     writer.write_message(state_of(SMALL_STATE_BYTES + 1))
-    clock.now += STATE_INTERVAL_SECONDS - 0.1
-    assert not writer.state_is_due
-    clock.now += 0.2
-    assert writer.state_is_due
-
-
-def test_a_large_state_is_due_when_enough_was_written(writer: MessageWriter) -> None:
-    """It is due after ten times its size, so that STATE is at most a tenth of the output."""
+    due.append(writer.state_is_due)
+    clock.now += STATE_INTERVAL_SECONDS + 0.1
+    due.append(writer.state_is_due)
     writer.write_message(state_of(5000))
-    texts = [b"x" * 1000]
-    writer.write_records("audit_events", 40 * texts, datetime.now(UTC))
-    assert not writer.state_is_due
-    writer.write_records("audit_events", 10 * texts, datetime.now(UTC))
-    assert writer.state_is_due
+    for count in (40, 10):
+        writer.write_records("audit_events", count * [b"x" * 1000], datetime.now(UTC))
+        due.append(writer.state_is_due)
+    assert due == [True, False, True, False, True]

@@ -5,11 +5,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.events.instants import LATEST
-from tap_audit_events.events.page import Page
-from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning import pagination
-from tap_audit_events.extraction.planning.pagination import Paginator
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.conftest import Sync
@@ -50,25 +46,6 @@ def test_empty_pages_without_end_are_an_error(
     with pytest.raises(Exception, match="AE-EMPTY-PAGES: "):
         TapAuditEvents(config=settings | {"page_size": 1, "concurrency": 1}).sync_all()
     assert len(service.requests) == 2 + 6
-
-
-def advance_in_a_cycle(paginator: Paginator, length: int) -> None:
-    everything = Window(None, LATEST)
-    for number in range(10 * length + 100):
-        page = Page([str(number)], [LATEST], [b""], f"cursor {number % length}")
-        paginator.advance(page, everything)
-
-
-def test_cycles_of_any_length_are_found_with_bounded_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A cycle longer than the number of remembered cursors is found too."""
-    monkeypatch.setattr(pagination, "RECENT_CURSORS", 10)
-    for length in (1, 2, 9, 11, 50, 333):
-        paginator = Paginator()
-        with pytest.raises(Exception, match="AE-CURSOR-REPEATED"):
-            advance_in_a_cycle(paginator, length)
-        assert len(paginator._recent_cursors) <= 10
 
 
 def test_bounds_that_were_rounded_raise_no_warning(service: Service, sync: Sync) -> None:
