@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -60,6 +61,7 @@ def load_catalog(name: str) -> catalogs.Catalog:
             f" variables such as {variable}, as docs/export.md shows"
         )
     mask_secrets(configured)
+    logging.getLogger("pyiceberg").setLevel(logging.ERROR)  # it warns of each retry of a commit
     return catalogs.load_catalog(name, **configured)
 
 

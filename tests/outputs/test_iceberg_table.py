@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,7 @@ from tap_audit_events.sandbox.several import SeveralServices
 from tests.cli.command import Command
 from tests.cli.exported import expected
 from tests.cli.failing import EVENTS, SMALL_PAGES, refused
+from tests.examples.environments import run_python
 from tests.outputs.iceberg_table import IcebergTable
 from tests.running import settings_for
 
@@ -58,7 +60,7 @@ def test_of_two_exports_at_once_only_one_adds_the_events(
     with waiting(output) as log:
         output.export().raise_for_exit_code()
 
-    assert log[-1].startswith(f"AE-BUSY: Another run has written to {output.to} in the meantime: ")
+    assert log[0].startswith(f"AE-BUSY: Another run has written to {output.to} in the meantime: ")
     assert output.events() == expected(EVENTS)
 
 
@@ -74,7 +76,7 @@ def test_a_change_by_another_program_during_an_export_is_kept(
     with waiting(output) as log:
         compacted(output.table)
 
-    assert log[-1].startswith("AE-STOPPED: ")
+    assert log[0].startswith("AE-STOPPED: ")
     assert len(output.events()) > len(OLD)
     compacted(output.table)
     table = output.table
@@ -225,3 +227,29 @@ def test_a_service_without_events_leaves_an_empty_table(output: IcebergTable) ->
     assert output.events() == []
     assert output.table.current_snapshot() is None
     assert pa.types.is_timestamp(output.table.scan().to_arrow()["occurred_at"].type)
+
+
+_DAYS = """
+SELECT toDate(occurred_at, 'UTC'), count(), uniqExact(id)
+FROM icebergLocal('warehouse/audit/events', 'Parquet') GROUP BY ALL ORDER BY ALL
+"""
+
+
+@pytest.mark.integrations
+def test_an_engine_that_does_not_use_pyiceberg_reads_the_table(
+    output: IcebergTable, service: Service
+) -> None:
+    for events in (OLD, NEW):
+        service.add(events)
+        output.export().raise_for_exit_code()
+
+    done = run_python(
+        "readers",
+        ["-c", f"import chdb; print(chdb.query({_DAYS!r}))"],
+        folder=output.command.folder,
+        environment={},
+    )
+
+    days = Counter(event["occurredAt"][:10] for event in EVENTS)
+    wanted = [f'"{day}",{count},{count}' for day, count in sorted(days.items())]
+    assert done.stdout.split() == wanted, done.stderr
