@@ -4,8 +4,10 @@ import http.server
 import os
 import signal
 import ssl
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -14,6 +16,7 @@ import trustme
 
 from tap_audit_events.errors import redaction
 from tap_audit_events.sandbox import Service, serve
+from tests.loaders.postgres_server import PostgresServer, postgres_server
 from tests.running import Run, run, settings_for
 
 Sync = Callable[..., Run]
@@ -89,6 +92,14 @@ def untrusted_address() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server, one for a test process."""
+    # Not below pytest's own folder, which other users may not enter.
+    with tempfile.TemporaryDirectory() as folder, postgres_server(Path(folder)) as server:
+        yield server
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ _OUTPUTS = (
     "iceberg_table",
     "json_lines",
     "parquet_file",
+    "postgres_table",
     "single_file",
 )
 _OF_COMMAND = (
@@ -48,8 +49,10 @@ IMPORTED = {
     ),
     "tests.cli.dying": _OF_COMMAND,
     "tests.cli.refusing": _OF_COMMAND,
+    "tests.outputs.small_parts": _OF_COMMAND,
 }
-"""The modules that can be run, and the modules that each has imported when it begins."""
+"""The modules that can be run, and the modules that each has imported when it begins, except those
+whose libraries are missing."""
 NUMBER_BYTES = 8
 MAX_SILENT_SECONDS = 60
 
@@ -65,10 +68,11 @@ class ForkedTap:
         folder: Path,
         streams: tuple[int, int],
         module: str = TAP,
+        python: str = sys.executable,
     ) -> None:
         """Start the run of a module, which writes to the two streams, stdout and stderr."""
-        self._idle = _idle.setdefault(module, [])
-        self._helper = self._idle.pop() if self._idle else Helper(module)
+        self._idle = _idle.setdefault((python, module), [])
+        self._helper = self._idle.pop() if self._idle else Helper(python, module)
         request = {"arguments": arguments, "environment": {**environment}, "folder": str(folder)}
         self.pid = self._helper.fork(request, streams)
         self.exit_code: int | None = None
@@ -107,13 +111,19 @@ class PipedTap(ForkedTap):
         environment: Mapping[str, str],
         folder: Path,
         module: str = TAP,
+        python: str = sys.executable,
     ) -> None:
         (stdout, to_stdout), (stderr, to_stderr) = os.pipe(), os.pipe()
         self.stdout: IO[bytes] = io.BufferedReader(_Pipe(stdout))
         self.stderr: IO[bytes] = io.BufferedReader(_Pipe(stderr))
         streams = to_stdout, to_stderr
         super().__init__(
-            arguments, environment=environment, folder=folder, streams=streams, module=module
+            arguments,
+            environment=environment,
+            folder=folder,
+            streams=streams,
+            module=module,
+            python=python,
         )
         for stream in streams:
             os.close(stream)
@@ -148,11 +158,11 @@ class _Pipe(io.FileIO):
 class Helper:
     """A process that forks runs of a module, one at a time."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, python: str, module: str) -> None:
         self._connection, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forking", str(theirs.fileno()), module],
+                [python, "-m", "tests.forking", str(theirs.fileno()), module],
                 cwd=PROJECT,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -176,7 +186,7 @@ class Helper:
         return int.from_bytes(number, sys.byteorder, signed=True)
 
 
-_idle: dict[str, list[Helper]] = {}
+_idle: dict[tuple[str, str], list[Helper]] = {}
 
 
 # The helper
@@ -231,7 +241,8 @@ if __name__ == "__main__":
     atexit.register(_end_at_once, ended)  # it is registered first, so it is called last
     started = sys.argv.pop(2)
     for module in IMPORTED[started]:
-        __import__(module)
+        with suppress(Exception):  # a run that needs the library says that it is missing
+            __import__(module)
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         _fork_for_each_request(connection)
     try:

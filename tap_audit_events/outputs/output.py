@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from tap_audit_events.api.event_page import EventPage
 
@@ -15,6 +15,9 @@ class Output(Protocol):
     old or the new one, or the next `begin` completes the new one. After a `commit`, a large export
     may continue with the next part.
     """
+
+    PART_EVENTS: ClassVar[int] = 100_000
+    """After so many events, an output that commits parts commits one."""
 
     @property
     def is_part_complete(self) -> bool:

@@ -44,9 +44,6 @@ try:
 except ImportError as error:
     raise missing_extra(error.name or "psycopg", "postgres") from None
 
-PART_EVENTS: Final = 100_000
-"""After so many events, a part is committed."""
-
 COPY_ROWS: Final = 10_000
 COPY_BYTES: Final = 16_000_000
 """What one COPY sends; it is kept in memory until then."""
@@ -101,7 +98,7 @@ class PostgresTable(Output):
 
     @property
     def is_part_complete(self) -> bool:
-        return self._part_events >= PART_EVENTS
+        return self._part_events >= self.PART_EVENTS
 
     def begin(self) -> Mapping[str, Any]:
         with self._errors():

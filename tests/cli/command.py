@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tap_audit_events.config.names import ENVIRONMENT_PREFIX
-from tests.forking import COMMAND, ForkedTap, PipedTap
+from tests.forking import COMMAND, PROJECT, ForkedTap, PipedTap
 from tests.running import CODED, TIMEOUT_SECONDS, forms_of
 
 
@@ -44,11 +44,19 @@ class Done:
 
 @dataclass(frozen=True)
 class Command:
-    """The command, in a folder, with settings in the environment."""
+    """The command, in a folder, with settings in the environment.
+
+    Attributes:
+        environment: further variables.
+        python: the interpreter, which has the libraries that the command needs.
+        secrets: what a run must not show, besides the token.
+    """
 
     folder: Path
     settings: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
+    python: str = sys.executable
+    secrets: tuple[str, ...] = ()
 
     def __call__(self, *arguments: str, module: str = COMMAND, **environment: str) -> Done:
         """Run the command to its end."""
@@ -60,6 +68,7 @@ class Command:
                 folder=self.folder,
                 streams=(stdout.fileno(), stderr.fileno()),
                 module=module,
+                python=self.python,
             )
         try:
             exit_code = tap.wait(TIMEOUT_SECONDS)
@@ -72,10 +81,17 @@ class Command:
         return done
 
     @contextmanager
-    def started(self, *arguments: str, **environment: str) -> Iterator[PipedTap]:
+    def started(
+        self, *arguments: str, module: str = COMMAND, **environment: str
+    ) -> Iterator[PipedTap]:
         """Start the command; at the end of the block, kill it if it still runs."""
-        variables = self.variables(**environment)
-        tap = PipedTap(arguments, environment=variables, folder=self.folder, module=COMMAND)
+        tap = PipedTap(
+            arguments,
+            environment=self.variables(**environment),
+            folder=self.folder,
+            module=module,
+            python=self.python,
+        )
         try:
             yield tap
         finally:
@@ -84,8 +100,8 @@ class Command:
     def under(self, before: Sequence[str], *arguments: str) -> Done:
         """Run the command in an interpreter of its own, started by another command."""
         done = subprocess.run(
-            [*before, sys.executable, "-m", COMMAND, *arguments],
-            env=self.variables(),
+            [*before, self.python, "-m", COMMAND, *arguments],
+            env={**self.variables(), "PYTHONPATH": str(PROJECT)},
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -100,13 +116,13 @@ class Command:
             f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value)
             for name, value in self.settings.items()
         }
-        return {**os.environ, "HOME": str(self.folder), **given, **self.environment, **more}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        return {**kept, "HOME": str(self.folder), **given, **self.environment, **more}
 
     def check_discreet(self, log: str) -> None:
-        """The log does not contain the token in any form."""
-        token = self.settings.get("access_token")
-        if token is not None:
-            assert not [form for form in forms_of(token) if form in log.lower()]
+        """The log does not contain the token, or another secret, in any form."""
+        for secret in filter(None, [self.settings.get("access_token"), *self.secrets]):
+            assert not [form for form in forms_of(secret) if form in log.lower()]
 
     @property
     def left_over(self) -> list[str]:

@@ -21,8 +21,8 @@ FIRST = datetime(2024, 5, 6)  # noqa: DTZ001 - only its text matters
 Event = dict[str, Any]
 
 FORMATS = tuple(f"events{suffix}" for suffix in formats.FORMATS)
-_QUICK = ("events.duckdb", "events.jsonl", "events/")
-EVERY_FORMAT = [pytest.param(to, marks=() if to in _QUICK else pytest.mark.long) for to in FORMATS]
+QUICK = ("events.duckdb", "events.jsonl", "events/")
+EVERY_FORMAT = [pytest.param(to, marks=() if to in QUICK else pytest.mark.long) for to in FORMATS]
 """Every format. Quick runs leave out those that write a single file as JSON Lines does."""
 
 HOSTILE = [

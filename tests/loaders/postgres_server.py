@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
+
+import pytest
 
 from tests.loaders.loader import environment_of
 
@@ -21,8 +24,9 @@ START_SECONDS: Final = "60"
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """A running server."""
+    """A running server, in a folder."""
 
+    folder: Path
     programs: Path
     port: int
     password: str
@@ -42,6 +46,25 @@ class PostgresServer:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.split("\n")[:-1]  # texts may contain other line separators
+
+    @contextmanager
+    def full_disk(self, database: str, table: str) -> Iterator[None]:
+        """Within the block, a table is on a disk of its own, which has room for few rows."""
+        name = f"disk_{uuid4().hex}"
+        disk = self.folder / name
+        disk.mkdir()
+        options = f"size=512k,mode=700,uid={self.folder.stat().st_uid}"
+        mount: list[str | Path] = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk]
+        if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode:
+            pytest.skip("only root can mount a disk")
+        try:
+            self.query("postgres", f"CREATE TABLESPACE {name} LOCATION '{disk}'")
+            self.query(database, f"ALTER TABLE {table} SET TABLESPACE {name}")
+            yield
+            self.query(database, f"ALTER TABLE {table} SET TABLESPACE pg_default")
+            self.query("postgres", f"DROP TABLESPACE {name}")
+        finally:
+            subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 @contextmanager
@@ -69,7 +92,7 @@ def postgres_server(folder: Path) -> Iterator[PostgresServer]:
     control: list[str | Path] = [programs / "pg_ctl", "-D", data, "-w", "-t", START_SECONDS]
     _run([*control, "-o", options, "-l", folder / "server.log", "start"], folder, account)
     try:
-        yield PostgresServer(programs, port, password)
+        yield PostgresServer(folder, programs, port, password)
     finally:
         _run([*control, "-m", "immediate", "stop"], folder, account)
 

@@ -1,16 +1,13 @@
 """An export that is killed at any point leaves the complete old output, or the complete new one."""
 
 import os
-import random
 import stat
-import subprocess
-import time
 
 import pytest
 
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
-from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
+from tests.cli.exported import FORMATS, Event, expected, exported, history
 from tests.outputs.killing import NEW, OLD, deaths, found, ids, old_is_exported
 
 EACH_FORMAT = [
@@ -125,39 +122,3 @@ def test_a_file_is_replaced_and_never_changed_in_place(
 
     assert found(command, to) == ids(OLD + NEW)
     assert link.read_bytes() == before
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("to", EVERY_FORMAT)
-@pytest.mark.parametrize("seed", range(8))
-def test_runs_that_are_killed_at_any_time_lose_and_repeat_nothing(
-    to: str, seed: int, service: Service, command: Command
-) -> None:
-    """Every fifth run ends by itself; the others are killed before they usually would end.
-
-    Events are added between the runs.
-    """
-    choose = random.Random(seed)
-    arguments = ("export", "--to", to, "--state", "s.json")
-    added: list[Event] = []
-    usual_seconds, killed = 0.0, 0
-    for number in range(16):
-        more = history(choose.choice([0, 1, 30, 300]), start=len(added))
-        service.add(more)
-        added += more
-        if number % 5 == 0:
-            started_at = time.monotonic()
-            command(*arguments).raise_for_exit_code()
-            usual_seconds = time.monotonic() - started_at
-            continue
-        with command.started(*arguments) as run:
-            try:
-                run.wait(choose.uniform(0.0, usual_seconds))
-            except subprocess.TimeoutExpired:
-                run.kill()
-                killed += 1
-
-    assert killed > 0
-    command(*arguments).raise_for_exit_code()
-    assert found(command, to) == ids(added)
-    assert command.left_over == []

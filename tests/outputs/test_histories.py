@@ -1,208 +1,182 @@
-"""Every kind of output through the same history: complete, once, and as it was after a failure."""
+"""Every kind of output through the same histories: each event is there once, whatever happens."""
 
+import random
 import re
 import signal
-from pathlib import Path
+import subprocess
+import time
+from functools import partial
 
 import pytest
 
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
-from tests.cli.exported import (
-    EVERY_FORMAT,
-    HOSTILE,
-    expected,
-    exported,
-    history,
-    without_nulls,
-)
-from tests.cli.failing import EVENTS, SMALL_PAGES, refused
-from tests.outputs.killing import found, ids
+from tests.cli.exported import HOSTILE, Event, expected, history, without_nulls
+from tests.cli.failing import EVENTS, SMALL_PAGES, refused, varied
+from tests.outputs.killing import ids
+from tests.outputs.kind import Kind
+from tests.outputs.kinds import KILLS, KINDS
 
 WAITS = "status:code=429,retry-after=60@5"
 FIRST, NEW = history(100), history(60, start=100)
-
-
-def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {
-        str(path): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-@pytest.fixture(params=EVERY_FORMAT)
-def to(request: pytest.FixtureRequest) -> str:
-    """The output; its form selects the kind."""
-    path: str = request.param
-    return path
+NEXT = "the next export continues after them."
+SMALL_PARTS = "tests.outputs.small_parts"
+PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10"}
 
 
 @pytest.fixture
-def extended(to: str) -> tuple[str, ...]:
-    """The arguments of an export that adds what is new."""
-    return ("export", "--to", to, "--state", "s.json")
+def output(request: pytest.FixtureRequest, command: Command) -> Kind:
+    """A new output of the kind of a row."""
+    created: Kind = request.param(request, command)
+    return created
 
 
-@pytest.fixture
-def replaced(to: str) -> tuple[str, ...]:
-    """The arguments of an export that replaces the output."""
-    return ("export", "--to", to)
+each_kind = pytest.mark.parametrize("output", KINDS, indirect=True)
 
 
-def old_is_exported(to: str, service: Service, command: Command) -> None:
-    """Export some events, unless the output is a folder: one without a state must be new."""
-    if not to.endswith("/"):
-        service.add(EVENTS[:50])
-        command("export", "--to", to).raise_for_exit_code()
-
-
-def test_the_first_run_exports_every_event_unchanged(
-    to: str, replaced: tuple[str, ...], service: Service, command: Command
-) -> None:
+@each_kind
+def test_the_first_run_exports_every_event_unchanged(output: Kind, service: Service) -> None:
     service.add(HOSTILE)
 
-    done = command(*replaced, TAP_AUDIT_EVENTS_PAGE_SIZE="2").raise_for_exit_code()
+    done = output.export(TAP_AUDIT_EVENTS_PAGE_SIZE="2").raise_for_exit_code()
 
-    assert list(map(without_nulls, exported(command.folder / to))) == expected(HOSTILE)
+    assert list(map(without_nulls, output.events())) == expected(HOSTILE)
     assert done.stdout == b""
-    assert done.log.startswith(f"Exported to {to}: 6 events in ")
-    assert command.left_over == []
+    assert done.log.startswith(f"Added to {output.name}: 6 events in ")
+    assert output.left_over == []
 
 
-def test_new_and_late_events_are_added_and_without_any_no_file_changes(
-    to: str, extended: tuple[str, ...], service: Service, command: Command
+@each_kind
+def test_new_and_late_events_are_added_and_nothing_is_written_without_any(
+    output: Kind, service: Service
 ) -> None:
     service.add(FIRST)
-    command(*extended).raise_for_exit_code()
+    output.export().raise_for_exit_code()
     service.add(NEW)
-    done = command(*extended).raise_for_exit_code()
-    assert done.log.startswith(f"Added to {to}: 60 events in ")
-    before = snapshot(command.folder)
+    done = output.export().raise_for_exit_code()
+    assert done.log.startswith(f"Added to {output.name}: 60 events in ")
+    before = output.snapshot()
 
-    done = command(*extended).raise_for_exit_code()
+    done = output.export().raise_for_exit_code()
 
-    assert done.log.startswith(f"Nothing new for {to}: 0 events in ")
-    assert snapshot(command.folder) == before
+    assert done.log.startswith(f"Nothing new for {output.name}: 0 events in ")
+    assert output.snapshot() == before
     late = [{**NEW[-1], "id": "late"}]
     service.add(late)
-    command(*extended).raise_for_exit_code()
-    assert found(command, to) == ids(FIRST + NEW + late)
-    assert command.left_over == []
+    output.export().raise_for_exit_code()
+    assert output.ids() == ids(FIRST + NEW + late)
+    assert output.left_over == []
 
 
-def test_a_second_run_without_a_state_replaces_the_output(
-    to: str, replaced: tuple[str, ...], service: Service, command: Command
-) -> None:
-    service.add(FIRST)
-    command(*replaced).raise_for_exit_code()
-    service.add(NEW)
-
-    done = command(*replaced)
-
-    if to.endswith("/"):
-        assert "is not empty" in refused(done)
-    else:
-        done.raise_for_exit_code()
-        assert exported(command.folder / to) == expected(FIRST + NEW)
-
-
-def test_without_events_the_output_is_empty_and_with_a_state_there_is_none(
-    to: str, extended: tuple[str, ...], replaced: tuple[str, ...], command: Command
-) -> None:
-    command(*extended).raise_for_exit_code()
-    assert list(command.folder.iterdir()) == []
-
-    command(*replaced).raise_for_exit_code()
-    assert (command.folder / to).exists()
-    assert exported(command.folder / to) == []
-
-
-def test_an_error_in_the_middle_keeps_the_events_before_it_with_a_state(
-    to: str, extended: tuple[str, ...], service: Service, command: Command
-) -> None:
+@each_kind
+def test_an_error_in_the_middle_keeps_the_events_before_it(output: Kind, service: Service) -> None:
     service.add(EVENTS)
     service.add_faults([Fault.parse("status:code=403@5")])
 
-    done = command(*extended, **SMALL_PAGES)
+    done = output.export(**SMALL_PAGES)
 
-    assert exported(command.folder / to) == expected(EVENTS[:40])
+    assert output.events() == expected(EVENTS[:40])
     assert refused(done, "AE-403").endswith(
-        f"The 40 events before that are in {to}: the next export continues after them."
+        f"The 40 events before that are in {output.name}: {NEXT}"
     )
-    command(*extended, **SMALL_PAGES).raise_for_exit_code()
-    assert exported(command.folder / to) == expected(EVENTS)
-    assert command.left_over == []
+    output.export(**SMALL_PAGES).raise_for_exit_code()
+    assert output.events() == expected(EVENTS)
+    assert output.left_over == []
 
 
-def test_an_error_in_the_middle_changes_nothing_without_a_state(
-    to: str, replaced: tuple[str, ...], service: Service, command: Command
-) -> None:
-    old_is_exported(to, service, command)
-    service.add(EVENTS[50:])
-    before = exported(command.folder / to)
-    service.add_faults([Fault.parse(f"status:code=403@{len(service.requests) + 5}")])
-
-    done = command(*replaced, **SMALL_PAGES)
-
-    assert refused(done, "AE-403").endswith(f" {to} is as it was before.")
-    assert exported(command.folder / to) == before
-    assert command.left_over == []
-
-
-def test_a_signal_keeps_the_events_before_it_with_a_state(
-    to: str, extended: tuple[str, ...], service: Service, command: Command
-) -> None:
+@each_kind
+def test_a_signal_keeps_the_events_before_it(output: Kind, service: Service) -> None:
     service.add(EVENTS)
     service.add_faults([Fault.parse(WAITS)])
 
-    with command.started(*extended, **SMALL_PAGES) as run:
+    with output.command.started(*output.arguments, **SMALL_PAGES) as run:
         assert b"Retry 1 of 8" in run.stderr.readline()
-        run.send_signal(signal.SIGINT)
-        assert run.wait(60) == 128 + signal.SIGINT
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(60) == 128 + signal.SIGTERM
         log = run.stderr.read().decode()
 
     (count,) = map(int, re.findall(r"The (\d+) events", log))  # as many as the export had received
     assert log == (
-        f"AE-STOPPED: Stopped by a signal, SIGINT. The {count} events before that are in"
-        f" {to}: the next export continues after them.\n"
+        f"AE-STOPPED: Stopped by a signal, SIGTERM. The {count} events before that are in"
+        f" {output.name}: {NEXT}\n"
     )
     assert 0 < count <= 40
-    assert exported(command.folder / to) == expected(EVENTS[:count])
-    command(*extended).raise_for_exit_code()
-    assert exported(command.folder / to) == expected(EVENTS)
+    assert output.events() == expected(EVENTS[:count])
+    output.export().raise_for_exit_code()
+    assert output.events() == expected(EVENTS)
+    assert output.left_over == []
 
 
-def test_a_signal_changes_nothing_without_a_state(
-    to: str, replaced: tuple[str, ...], service: Service, command: Command
+@each_kind
+def test_a_full_store_keeps_what_it_had_and_the_next_run_continues(
+    output: Kind, service: Service
 ) -> None:
+    service.add(EVENTS[:10])
+    output.export().raise_for_exit_code()
+    service.add(varied(3000))
+
+    with output.full() as export:
+        done = export()
+
+    assert "The output cannot be written: " in refused(done)
+    assert output.events() == expected(EVENTS[:10])
+    assert output.left_over == []
+    output.export().raise_for_exit_code()
+    assert output.ids() == ids(EVENTS[:10] + varied(3000))
+
+
+@each_kind
+def test_of_two_writers_at_the_same_time_one_is_refused(output: Kind, service: Service) -> None:
+    """The first one waits for its fifth page."""
     service.add(EVENTS)
     service.add_faults([Fault.parse(WAITS)])
-
-    with command.started(*replaced, **SMALL_PAGES) as run:
-        assert b"Retry 1 of 8" in run.stderr.readline()
-        run.send_signal(signal.SIGTERM)
-        assert run.wait(60) == 128 + signal.SIGTERM
-        assert run.stderr.read().decode() == (
-            f"AE-STOPPED: Stopped by a signal, SIGTERM. {to} is as it was before.\n"
-        )
-
-    assert list(command.folder.iterdir()) == []
-
-
-def test_a_second_writer_at_the_same_time_is_refused(
-    to: str, extended: tuple[str, ...], service: Service, command: Command
-) -> None:
-    """The first run waits for its fifth page; the second run changes nothing."""
-    service.add(EVENTS)
-    service.add_faults([Fault.parse(WAITS)])
-    with command.started(*extended, **SMALL_PAGES) as first:
+    with output.command.started(*output.arguments, **SMALL_PAGES) as first:
         assert b"Retry 1 of 8" in first.stderr.readline()
 
-        done = command(*extended)
+        second = output.export()
 
-        assert refused(done, "AE-BUSY").startswith("AE-BUSY: Another run is writing to ")
         first.send_signal(signal.SIGTERM)
-        assert first.wait(60) == 128 + signal.SIGTERM
-    command(*extended).raise_for_exit_code()
-    assert found(command, to) == ids(EVENTS)
+        exit_code, log = first.wait(60), first.stderr.read().decode()
+    if output.is_locked:
+        assert refused(second, "AE-BUSY").startswith("AE-BUSY: Another run is writing to ")
+        assert exit_code == 128 + signal.SIGTERM
+    else:
+        second.raise_for_exit_code()
+        assert exit_code == 1
+        assert log.startswith(("AE-EXPORT: ", "AE-BUSY: "))
+    output.export().raise_for_exit_code()
+    assert output.ids() == ids(EVENTS)
+    assert output.left_over == []
+
+
+@pytest.mark.parametrize(("output", "kills"), KILLS, indirect=["output"])
+def test_runs_that_are_killed_at_random_moments_store_each_event_once(
+    output: Kind, kills: int, service: Service
+) -> None:
+    """They are killed on the same output, one after the other. New events follow when one ends."""
+    choose = random.Random(20261129)
+    export = partial(output.command.started, *output.arguments, module=SMALL_PARTS, **PAGES)
+    with export() as run:
+        assert run.wait(60) == 0  # the first run of a module takes longer
+    added: list[Event] = []
+    killed, is_complete, most_seconds = 0, True, 1.0
+
+    while killed < kills:
+        if is_complete:
+            new = history(choose.choice([1, 50, 200]), start=len(added))
+            service.add(new)
+            added += new
+        started_at = time.monotonic()
+        with export() as run:
+            try:
+                assert run.wait(choose.uniform(0, most_seconds)) == 0, run.stderr.read()
+                is_complete, most_seconds = True, time.monotonic() - started_at
+            except subprocess.TimeoutExpired:
+                run.kill()
+                is_complete, most_seconds = False, 1.1 * most_seconds
+                killed += 1
+
+    output.export().raise_for_exit_code()
+    assert output.events() == expected(added)
+    assert output.left_over == []
+    print(f"{output.name}: {killed} kills, {len(added)} events")  # noqa: T201
