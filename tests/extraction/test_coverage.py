@@ -86,14 +86,6 @@ def test_the_number_of_an_event_stays_the_same() -> None:
     assert digest_number("e1", b'{"id":"e1"}') == number
 
 
-def test_a_digest_begins_with_zeros_if_its_number_is_small() -> None:
-    """All digests have the same length, so the next run can read them and compare them as texts."""
-    small = next(n for n in range(1000) if digest_number(f"e{n}", b"{}") < 2**252)
-    coverage = counted([(f"e{small}", START, b"{}")])
-    assert coverage.digest[0] == "0"
-    assert Coverage.from_json(coverage.to_json()) == coverage
-
-
 @given(events=EVENTS.filter(bool), data=st.data())
 def test_any_change_changes_the_digest(events: list[Event], data: st.DataObject) -> None:
     """A missing event, a repeated event and a changed byte each change the digest."""
@@ -126,12 +118,6 @@ def test_a_chain_starts_at_the_later_of_bookmark_and_start(
 
 
 GOOD = counted([an_event(1, 70)]).to_json()
-
-
-def test_counts_may_be_read_as_floats() -> None:
-    """Some tools store all numbers as floats; the watermark accepts them too."""
-    coverage = Coverage.from_json({**GOOD, "events": 1.0, "late_events": 0.0})
-    assert json.dumps(coverage.to_json()) == json.dumps(GOOD)
 
 
 def test_a_coverage_of_an_earlier_version_is_read() -> None:
@@ -172,12 +158,4 @@ def test_a_digest_of_another_form_is_refused(name: str, value: str) -> None:
     The error names the field.
     """
     with pytest.raises(ValueError, match=rf"not as this tap writes it: .*\$\.{name}`"):
-        Coverage.from_json({**GOOD, name: value})
-
-
-@pytest.mark.parametrize("name", ["covered_from", "first_event_at", "last_event_at"])
-@pytest.mark.parametrize("value", ["2024-05-06T08:00:00+00:00"])
-def test_a_time_in_another_form_is_refused(name: str, value: str) -> None:
-    """The record would not begin with the text with which the previous one ends."""
-    with pytest.raises(ValueError, match="its coverage is not as this tap writes it"):
         Coverage.from_json({**GOOD, name: value})

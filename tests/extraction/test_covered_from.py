@@ -1,6 +1,5 @@
 """The time from which everything up to the bookmark was read."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,22 +33,6 @@ def test_everything_from_covered_from_up_to_the_bookmark_was_read(runs: Runs) ->
         for second in range(61):
             if covered_from <= at(10 * second) <= watermark.bookmark:
                 assert second in was_read
-
-
-@pytest.mark.parametrize("first", [None, 50])
-@pytest.mark.parametrize("then", [None, 40])
-def test_a_run_that_fails_before_its_first_bookmark_covers_nothing(
-    first: int | None, then: int | None
-) -> None:
-    """Its events were out of order, so the next run begins again at its own start date."""
-    watermark = Watermark()
-    watermark.start_at(None if first is None else at(first))
-    deliver(watermark, [("b", at(80)), ("a", at(70))], moves_bookmark=False)
-    again = next_run(watermark, lookback=1)
-    assert again.bookmark == EARLIEST
-    again.start_at(None if then is None else at(then))
-    deliver(again, [("c", at(90))])
-    assert again.covered_from == (EARLIEST if then is None else at(then))
 
 
 def test_the_start_of_the_covered_range_may_be_unknown() -> None:

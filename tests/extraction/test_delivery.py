@@ -128,29 +128,6 @@ def test_late_events_are_counted_and_the_greatest_delay_is_kept() -> None:
     assert (delivery.delivered, delivery.late, delivery.latest_seconds) == (4, 2, 7.5)
 
 
-def test_the_greatest_delay_of_all_pages_is_kept() -> None:
-    """The event with the greatest delay may be on any page, at any place in it."""
-    delivery = Delivery(Watermark(at(200), [], lookback_seconds=600))
-    found = []
-    for page in ([150, 190], [], [20, 120, 180], [199], [200, 300], [60, 10]):
-        delivered(delivery, a_page([(f"{time}", at(time)) for time in page]))
-        found.append((delivery.late, delivery.latest_seconds))
-    assert found == [(2, 5.0), (2, 5.0), (5, 18.0), (6, 18.0), (6, 18.0), (8, 19.0)]
-
-
-def test_disorder_and_empty_cursors_are_remembered() -> None:
-    """One page out of order or with an empty cursor is enough, whatever pages follow."""
-    delivery = Delivery(Watermark())
-    found = []
-    for in_order, has_empty_cursor in [(True, False), (True, True), (True, False), (False, False)]:
-        page = Page(has_empty_cursor=has_empty_cursor)
-        delivery.choose(WindowPage(EVERYTHING, page, in_order, completes_window=False))
-        found.append((delivery.was_in_order, delivery.had_empty_cursor))
-    delivery.choose(WindowPage(EVERYTHING, Page(), in_order=True, completes_window=False))
-    found.append((delivery.was_in_order, delivery.had_empty_cursor))
-    assert found == [(True, False), (True, True), (True, True), (False, True), (False, True)]
-
-
 def test_written_events_are_added_to_the_coverage() -> None:
     """If some events of a page were delivered before, only the new ones are added."""
     events = [("a", at(1)), ("b", at(2)), ("c", at(3))]
@@ -162,10 +139,3 @@ def test_written_events_are_added_to_the_coverage() -> None:
     expected.add(page.ids, page.instants, page.texts)
     assert delivery.coverage == expected
     assert delivery.coverage.events == 2
-
-
-def test_without_a_bookmark_nothing_is_late() -> None:
-    delivery = Delivery(Watermark(lookback_seconds=60))
-    for time in (100, 50):
-        delivered(delivery, a_page([(f"{time}", at(time))]))
-    assert (delivery.late, delivery.latest_seconds) == (0, 0.0)

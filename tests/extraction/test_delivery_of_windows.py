@@ -20,24 +20,6 @@ def test_events_outside_of_the_window_are_dropped_and_counted() -> None:
     assert (delivery.outside, delivery.repeats) == (2, 0)
 
 
-def test_dropped_events_are_counted_over_all_pages() -> None:
-    """A dropped event is a repeat if it was delivered before, or else outside of the window."""
-    delivery = Delivery(Watermark())
-    window = Window(at(10), at(20))
-    for times in ([5, 6, 10], [5, 10, 11], [10, 11, 30, 31]):
-        delivered(delivery, a_page([(f"{time}", at(time)) for time in times]), window)
-    assert (delivery.delivered, delivery.outside, delivery.repeats) == (2, 5, 3)
-
-
-def test_events_of_the_next_window_are_not_counted_as_outside() -> None:
-    """Requests end at whole seconds, so a page may hold events that another window delivers."""
-    delivery = Delivery(Watermark())
-    window = Window(at(12), at(500), until=at(34))
-    page = a_page([("a", at(10)), ("b", at(12)), ("c", at(33)), ("d", at(34)), ("e", at(40))])
-    assert delivered(delivery, page, window) == ["b", "c", "d"]
-    assert delivery.outside == 0
-
-
 def test_an_event_at_the_border_of_two_windows_is_delivered_with_the_first_that_shows_it() -> None:
     """The second window may have been read before the event became visible."""
     delivery = Delivery(Watermark())
@@ -80,21 +62,6 @@ def test_an_event_that_may_have_been_delivered_is_dropped_from_a_later_window(
     assert delivered(delivery, page, Window(at(200), at(500))) == ["x"]
 
 
-def test_an_event_of_the_first_instant_of_its_window_is_delivered() -> None:
-    """Even if ids of its time were dropped, only events before the window may be repeats."""
-    delivery = Delivery(Watermark())
-    delivery.watermark.dropped_until = at(25)
-    page = a_page([("earlier", at(10)), ("first", at(20))])
-    assert delivered(delivery, page, Window(at(20), at(40))) == ["first"]
-
-
-def test_an_event_of_the_first_instant_of_the_range_may_be_delivered_with_a_later_window() -> None:
-    delivery = Delivery(Watermark())
-    assert delivered(delivery, a_page([]), Window(at(20), at(90), until=at(50))) == []
-    page = a_page([("before", at(19)), ("first", at(20))])
-    assert delivered(delivery, page, Window(at(50), at(90))) == ["first"]
-
-
 @pytest.mark.parametrize(
     ("times", "completes_window"), [([35, 37], True), ([35, 37], False), ([35], True), ([], True)]
 )
@@ -112,28 +79,6 @@ def test_an_event_that_its_window_does_not_show_is_an_error(
         delivery.choose(read)
     assert raised.value.window == str(window)
     assert delivery.watermark.bookmark == at(33)
-
-
-def test_an_event_of_the_last_instant_of_the_range_must_be_shown_in_its_window() -> None:
-    delivery = Delivery(Watermark())
-    first = a_page([("a", at(33)), ("b", at(40))])
-    delivered(delivery, first, Window(None, at(40), until=at(34)))
-    rest = WindowPage(Window(at(34), at(40)), a_page([]), in_order=True, completes_window=True)
-    with pytest.raises(ContractError, match="AE-WINDOW"):
-        delivery.choose(rest)
-
-
-def test_an_event_that_only_the_window_before_showed_is_delivered_by_the_next_run() -> None:
-    """The event may have become visible after its own window was read."""
-    delivery = Delivery(Watermark())
-    first = a_page([("a", at(33)), ("b", at(36))])
-    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
-    window, rest = Window(at(34), at(500)), a_page([("c", at(37))])
-    with pytest.raises(ContractError, match="AE-WINDOW"):
-        delivery.choose(WindowPage(window, rest, in_order=True, completes_window=True))
-    again = Delivery(delivery.watermark.snapshot())
-    page = a_page([("a", at(33)), ("b", at(36)), ("c", at(37))])
-    assert delivered(again, page, Window(at(33), at(500))) == ["b", "c"]
 
 
 def test_an_event_of_a_later_window_is_not_missing_from_the_one_before_it() -> None:

@@ -21,16 +21,6 @@ from tests.extraction.watermarks import (
 # Within one run
 
 
-@given(pages_of_events, st.integers(0, 40))
-def test_within_the_lookback_each_id_is_delivered_once(
-    pages: list[list[Event]], lookback: int
-) -> None:
-    """If the lookback covers all pages, each id is delivered once, whatever their order."""
-    watermark = Watermark(lookback_seconds=max(lookback, 31))
-    delivered = [event_id for page in pages for event_id in deliver(watermark, page)]
-    assert sorted(delivered) == sorted({event_id for page in pages for event_id, _ in page})
-
-
 @given(pages_of_events, st.integers(0, 40), st.integers(1, 10))
 def test_the_watermark_follows_a_plain_model(
     pages: list[list[Event]], lookback: int, memory: int
@@ -58,14 +48,6 @@ def test_the_watermark_follows_a_plain_model(
         assert watermark.forgot == (in_lookback > memory and watermark.ids_from > floor)
 
 
-def test_expired_ids_are_dropped_but_not_those_of_the_last_second() -> None:
-    """Without a lookback, ids are held from one second before the bookmark, rounded down."""
-    watermark = Watermark(lookback_seconds=0)
-    deliver(watermark, [("a", at(0)), ("b", at(9)), ("c", at(10)), ("d", at(25))])
-    assert digests_in(watermark) == [digest_of(each) for each in ["c", "d"]]
-    assert watermark.ids_from == at(10)
-
-
 def test_memory_in_a_run_is_bounded() -> None:
     """However many pages lie within the lookback, the oldest ids are dropped."""
     watermark = with_memory(7_000, lookback_seconds=10**6)
@@ -89,14 +71,6 @@ def test_ids_beyond_the_memory_are_forgotten_and_their_time_is_not_read_again() 
     assert at(1) < watermark.ids_from < at(2)
     assert watermark.forgot
     assert watermark.reach_seconds == pytest.approx(0.3, abs=1e-5)
-
-
-def test_an_instant_is_forgotten_as_a_whole() -> None:
-    """If one id of an instant is forgotten, the next run must not read that instant."""
-    watermark = with_memory(3, lookback_seconds=60)
-    deliver(watermark, [("a", at(0)), ("b", at(1)), ("c", at(1)), ("d", at(2)), ("e", at(3))])
-    assert digests_in(watermark) == [digest_of(each) for each in "de"]
-    assert at(1) < watermark.ids_from <= at(2)
 
 
 def test_ids_of_the_bookmarks_instant_are_always_kept() -> None:
@@ -153,27 +127,3 @@ def test_a_bookmark_that_had_to_stay_is_settled_by_a_run_that_finds_nothing_new(
     again.settle(LATEST)
     assert again.bookmark == at(20)
     assert len(digests_in(again)) == 2
-
-
-def test_a_run_that_ends_early_settles_no_more_than_it_read() -> None:
-    """Events after the run's end may still be missing."""
-    failed = Watermark(lookback_seconds=60)
-    deliver(failed, [("c", at(30)), ("a", at(10)), ("b", at(20))], moves_bookmark=False)
-    failed.settle(at(25))
-    assert failed.bookmark == at(20)
-    again = next_run(failed, lookback=60)
-    deliver(again, [("a", at(10))])
-    again.settle(at(25))
-    assert again.bookmark == at(20)
-    again.settle(at(30))
-    assert again.bookmark == at(30)
-
-
-def test_ids_after_the_bookmark_do_not_move_it() -> None:
-    """A failed run may have delivered them out of order, without the events before them."""
-    failed = Watermark(at(5), lookback_seconds=60)
-    deliver(failed, [("z", at(90)), ("y", at(80))], moves_bookmark=False)
-    again = next_run(failed, lookback=60)
-    deliver(again, [("a", at(10))])
-    assert again.bookmark == at(10)
-    assert deliver(again, [("y", at(80)), ("z", at(90))]) == []

@@ -7,7 +7,6 @@ from tap_audit_events.extraction.watermark import Watermark
 from tests.extraction.watermarks import (
     at,
     deliver,
-    digests_in,
     digests_of,
     to_json,
     with_memory,
@@ -24,17 +23,6 @@ def delivered_at(times: dict[int, int], memory: int = 10**6) -> Watermark:
         deliver(watermark, [(f"{time}-{n}", at(time)) for n in range(count)])
     deliver(watermark, [("newest", at(BOOKMARK))])
     return watermark
-
-
-@pytest.mark.parametrize(("memory", "forgot"), [(6000, True), (6001, False), (6002, False)])
-def test_the_memory_holds_exactly_as_many_ids_as_it_says(memory: int, forgot: bool) -> None:
-    """With one id more, the oldest instant is forgotten, and the next run starts after it."""
-    watermark = delivered_at({400: 1000, 500: 5000}, memory)
-    assert watermark.forgot == forgot
-    assert len(digests_in(watermark)) == (5001 if forgot else 6001)
-    assert (at(400) < watermark.ids_from < at(401)) == forgot
-    assert (watermark.ids_from == at(400)) != forgot
-    assert watermark.reach_seconds == pytest.approx(60 if forgot else LOOKBACK, abs=1e-3)
 
 
 @pytest.mark.parametrize("until", [398, 399, 400, 401, 402])

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,19 +24,6 @@ def test_a_shorter_lookback_in_one_run_limits_the_reach_of_the_next() -> None:
     assert (last.forgot, last.reach_seconds) == (False, 1.0)
     deliver(last, [("c", at(9000))])
     assert last.reach_seconds == 300
-
-
-@pytest.mark.long
-def test_groups_stay_few_and_small_over_many_runs() -> None:
-    """After 600 runs of two ids each, there are a few hundred groups and hardly an expired id."""
-    watermark = Watermark(lookback_seconds=400)
-    for number in range(600):
-        watermark = next_run(watermark, lookback=400)
-        deliver(watermark, [(f"{number}-{n}", at(10 * number)) for n in range(2)])
-    groups = watermark.groups
-    assert 200 <= len(groups) <= 512
-    assert 2 * 401 <= sum(len(group.split()) for group in groups) <= 2 * 401 + 4
-    assert max(len(group.split()) for group in groups) <= 4
 
 
 @dataclass(frozen=True)
@@ -108,20 +94,6 @@ def play(
         return watermark, delivered, []
     watermark.settle(window.end)
     return watermark, delivered, [event_id for event_id, _ in events]
-
-
-@given(shown_events(), any_runs)
-def test_any_runs_deliver_each_event_in_reach_once(
-    shown: list[Shown], runs: list[Settings]
-) -> None:
-    """Whatever lookback, end, stop or order, a run delivers its whole range and repeats nothing."""
-    watermark, everything = Watermark(), []
-    for number, run in enumerate(runs):
-        visible = [each.event for each in shown if each.first_run <= number <= each.last_run]
-        watermark, delivered, due = play(watermark, run, visible, memory=10**6)
-        everything += delivered
-        assert set(due) <= set(everything)
-        assert len(everything) == len(set(everything))
 
 
 @given(shown_events(), any_runs, st.integers(1, 8))

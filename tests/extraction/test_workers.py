@@ -155,31 +155,6 @@ def test_a_page_is_released_before_the_next_is_taken() -> None:
     assert len(taken) >= 30
 
 
-def test_the_pages_can_be_closed_by_a_thread_that_uses_the_plan() -> None:
-    """The garbage collector closes pages that nothing refers to, in whichever thread it runs."""
-    taken, is_closed = threading.Event(), threading.Event()
-
-    class Waiting(FakeService):
-        def respond(self, window: Window, cursor: str | None) -> Page:
-            if self.requests > 1:
-                taken.wait(WAIT_SECONDS)
-            return super().respond(window, cursor)
-
-    class Collecting(APlan):
-        def accept(self, request: WindowRequest, page: Page) -> None:
-            super().accept(request, page)
-            if taken.is_set():
-                pages.close()
-                is_closed.set()
-
-    service = Waiting(pages=20)
-    pages = pages_of(workers_for(service, Collecting(), most=1, count=1))
-    next(pages)
-    taken.set()
-    assert is_closed.wait(WAIT_SECONDS)
-    assert ended(service.threads)
-
-
 def test_the_caller_gets_control_while_no_page_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     """It shows progress and writes an old STATE, before the first page and during a long wait."""
     monkeypatch.setattr(workers_module, "IDLE_SECONDS", 0.001)

@@ -68,17 +68,6 @@ def test_a_signal_ends_the_wait_at_once(responds: int) -> None:
     assert service.requests <= responds + 4 + 4  # those that hung, and those just handed out
 
 
-def test_a_signal_ends_the_run_between_two_pages() -> None:
-    """The run ends even if more pages are ready."""
-    service, stop = FakeService(pages=50), Stop()
-    pages = pages_of(workers_for(service, stop=stop))
-    assert len(list(islice(pages, 3))) == 3
-    stop.request(2)
-    with pytest.raises(StoppedError):
-        next(pages)
-    assert ended(service.threads)
-
-
 def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first signal asks the run to stop; one within a tenth of a second counts as the same."""
     times, codes = iter([100.0, 100.1, 100.2]), list[int]()
@@ -119,18 +108,5 @@ def test_a_defect_in_a_thread_ends_the_run(
     monkeypatch.setattr(APlan, name, fails)
     service = FakeService(pages=200)
     with pytest.raises(RuntimeError, match="a defect"):
-        ids_of(pages_of(workers_for(service)))
-    assert ended(service.threads)
-
-
-def test_a_defect_while_fetching_is_raised_in_its_turn() -> None:
-    """The defect is raised in place of the page, like any other error."""
-
-    class Broken(FakeService):
-        def respond(self, window: Window, cursor: str | None) -> Page:
-            raise KeyError(cursor)
-
-    service = Broken(pages=1)
-    with pytest.raises(KeyError):
         ids_of(pages_of(workers_for(service)))
     assert ended(service.threads)

@@ -57,21 +57,6 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
         pages_of(plan)
 
 
-def test_a_group_that_is_held_is_opened_later() -> None:
-    """The group waits while others are open, and none of its organizations is left out."""
-    others, held = Group("a", [1]), Group("b", [1, 1])
-    held.is_held = True
-    plan = a_plan(others, held)
-    pages_of(plan)
-    assert held.opened == []
-    held.is_held = False
-    while not plan.is_done:
-        for request in requests_of(plan):
-            plan.accept(request, request.member.page())
-        pages_of(plan)
-    assert [(member.name, member.sent) for member in held.opened] == [("b0", 1), ("b1", 1)]
-
-
 def test_a_held_group_does_not_keep_others_waiting() -> None:
     """While there are others, none of its organizations is opened or requested."""
     limited, other = Group("a", [1] * 9), Group("b", [1] * 9)

@@ -59,36 +59,6 @@ def test_an_organization_with_nothing_to_read_ends_without_a_request() -> None:
     assert [request.member.name for request in requests_of(plan)] == ["a1"]
 
 
-def test_as_many_organizations_are_opened_as_requests_may_be_sent() -> None:
-    """A run of many organizations does not hold the states of all of them."""
-    group = Group("a", [1] * 9)
-    pages_of(a_plan(group, concurrency=3))
-    assert len(group.opened) == 3
-
-
-@pytest.mark.parametrize("most", [1, 2])
-def test_a_single_organization_gets_as_many_requests_as_gain_time(most: int) -> None:
-    """Its own requests in flight are counted once."""
-    plan = a_plan(Group("a", [50]), concurrency=4)
-    pages_of(plan)
-    (first,) = requests_of(plan)
-    plan.accept(first, first.member.page())
-    pages_of(plan)
-    assert len(list(iter(lambda: plan.next_request(most), None))) == most
-
-
-def test_each_of_several_organizations_is_read_in_windows() -> None:
-    """The younger one can then be read in parallel once it is the oldest."""
-    plan = a_plan(Group("a", [50, 50]), concurrency=4)
-    pages_of(plan)
-    for request in requests_of(plan):
-        plan.accept(request, request.member.page())
-    pages_of(plan)
-    second = requests_of(plan)
-    assert {request.member.name for request in second} == {"a0", "a1"}
-    assert all(request.request.window.until is not None for request in second)
-
-
 @pytest.mark.parametrize(("most", "requested"), [(1, 0), (3, 2), (8, 7), (9, 8), (ALL_PAY, 8)])
 def test_ready_pages_count_if_they_arrive_faster_than_they_are_taken(
     most: int, requested: int
@@ -167,24 +137,3 @@ def test_every_organization_is_read_within_the_bounds(seed: int) -> None:
     assert not any(group.unopened for group in groups)
     for member in members:
         assert member.sent >= member.pages
-
-
-def test_an_organization_whose_page_cannot_be_delivered_ends_alone() -> None:
-    """It ends with its error, and its other pages are not delivered."""
-    plan = a_plan(Group("a", [3, 2]))
-    pages_of(plan)
-    bad, good = requests_of(plan)
-    for request in (bad, good):
-        plan.accept(request, request.member.page())
-    (following,) = requests_of(plan)
-    (page,) = pages_of(plan)
-    assert page.member is following.member is bad.member
-    plan.accept(following, bad.member.page())
-    error = service_error("AE-NESTING")
-    bad.member.error = error
-    (ended,) = pages_of(plan)
-    assert (ended.member, ended.page) == (bad.member, None)
-    assert bad.member.error is error
-    good, *_ = requests_of(plan)
-    plan.accept(good, good.member.page())
-    assert {each.member for each in pages_of(plan)} == {good.member}

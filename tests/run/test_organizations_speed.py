@@ -2,7 +2,6 @@
 
 import heapq
 from collections import deque
-from statistics import mean
 from typing import Any, cast
 
 import pytest
@@ -93,14 +92,6 @@ def test_many_organizations_of_a_few_pages_cost_no_windows(pages: int) -> None:
     assert seconds <= requests / 4 + pages
 
 
-@pytest.mark.parametrize(("concurrency", "times"), [(4, 2.8), (8, 4), (16, 7)])
-def test_organizations_share_the_requests(concurrency: int, times: float) -> None:
-    """Four organizations of the same size are read in parallel, each in windows."""
-    runs = [played([30] * 4, concurrency, seed) for seed in range(4)]
-    assert mean(seconds for seconds, _ in runs) <= 120 / times
-    assert mean(requests for _, requests in runs) <= 1.25 * 120
-
-
 @pytest.mark.parametrize("position", [0, 20, 40])
 def test_a_large_organization_among_small_ones_is_read_in_parallel(position: int) -> None:
     """Its windows are cut from its first page on, so workers that become free can read them."""
@@ -109,18 +100,3 @@ def test_a_large_organization_among_small_ones_is_read_in_parallel(position: int
     seconds, requests = played(pages, concurrency=8)
     assert seconds <= 320 / 6
     assert requests <= 1.12 * 320
-
-
-def test_organizations_that_are_held_need_no_workers() -> None:
-    """The only one that can be requested gets all of them, for windows."""
-    limited, other = PlayedGroup([8] * 7, seed=0), PlayedGroup([8], seed=1)
-    plan = OrganizationsPlan(cast("Any", [limited, other]), RequestCounts(8))
-    take_all(plan)
-    for request in requests_of(plan):
-        _, page = request.member.play._respond(request.request)
-        plan.accept(request, page)
-    take_all(plan)
-    limited.is_held = True
-    found = requests_of(plan)
-    assert {request.member for request in found} == set(other.members)
-    assert len({request.request.window for request in found}) > 1

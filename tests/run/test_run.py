@@ -29,7 +29,6 @@ from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
-from tests.shared_server import an_id
 
 NOW = datetime(2024, 5, 7, tzinfo=UTC)
 
@@ -178,20 +177,6 @@ def test_nothing_of_a_page_counts_if_its_texts_could_not_be_written(
     assert again == [event["id"] for event in events(10, 30)]
 
 
-def test_a_page_that_was_not_written_is_not_in_the_state(
-    service: Service, settings: dict[str, Any]
-) -> None:
-    """The next run continues after the last page that was written."""
-    service.add(events(0, 30))
-    pages = pages_of(a_run(settings, concurrency=1))
-    with next(pages):
-        pass
-    state = next(pages).organization.state()
-    pages.close()
-    again, _ = read(a_run(settings, state, concurrency=1))
-    assert again == [event["id"] for event in events(10, 30)]
-
-
 @pytest.mark.parametrize("is_only", [True, False])
 def test_an_event_that_cannot_be_written_ends_its_organization(
     is_only: bool, service: Service, settings: dict[str, Any]
@@ -282,29 +267,3 @@ def test_an_organization_whose_state_cannot_be_used_is_not_requested(
         assert page.is_last
         assert isinstance(page.organization.error, SettingsError)
     assert not service.requests
-
-
-@pytest.mark.parametrize(("tokens", "others_can_be_sent"), [("aa", False), ("ab", True)])
-def test_a_request_that_waits_for_its_token_holds_up_no_other_token(
-    tokens: str, others_can_be_sent: bool, settings: dict[str, Any]
-) -> None:
-    """Otherwise the limits of a few tokens would slow all of them."""
-    del settings["organization_id"], settings["access_token"]
-    settings["organizations"] = [
-        {"organization_id": an_id(number), "access_token": f"acme_pat_{token}"}
-        for number, token in enumerate(tokens)
-    ]
-
-    class OneWaits(Workers):
-        def pages(self) -> Generator[Any, None, None]:
-            assert self._plan.next_page() is None
-            assert self._plan.next_request(1)
-            assert not self._plan.next_request(1)
-            run.requests.waiting += 1
-            self._plan.next_page()
-            assert bool(self._plan.next_request(1)) == others_can_be_sent
-            yield None
-
-    runtime = Runtime(now=lambda: NOW, new_workers=OneWaits)
-    run = a_run(settings, runtime=runtime, concurrency=1)
-    assert list(run.pages()) == [None]

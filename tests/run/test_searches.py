@@ -82,11 +82,3 @@ def test_the_errors_of_single_organizations_are_named_together_after_all_results
     assert sorted([*found, *failing]) == [an_id(number) for number in range(30)]
     assert list(raised.value.errors) == failing
     assert not raised.value.not_started
-
-
-def test_a_defect_in_a_search_is_raised() -> None:
-    def search(client: Client) -> None:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        list(search_each(settings_for(30, 8), search, runtime=Runtime(shuffle=list), logger=LOGGER))

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from msgspec.structs import replace
 from requests import PreparedRequest, Request, Response
 
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.run.runtime import Runtime
-from tap_audit_events.run.tokens import organization_logger, token_groups
+from tap_audit_events.run.tokens import token_groups
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.rate_limiter import RequestCounts
 from tests.config.test_settings import GOOD
@@ -73,11 +72,3 @@ def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: 
     assert other.has_new_token(refused)
     assert sent(other).headers["Authorization"] == "Bearer acme_pat_second"
     assert sent(one).headers["Authorization"] == "Bearer acme_pat_first"
-
-
-def test_log_lines_name_the_organization_only_if_there_are_several() -> None:
-    """With one organization, its id would be noise."""
-    one, logger = read_settings(GOOD), LoggedLines()
-    for settings in (one, replace(one, is_one_of_several=True)):
-        organization_logger(logger, settings).warning("It is %s", "slow")
-    assert logger.lines == ["It is slow", f"{one.organization_id}: It is slow"]

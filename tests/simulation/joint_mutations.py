@@ -6,7 +6,7 @@ from typing import Any
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import service_error
-from tap_audit_events.events.instants import instant_of, text_of
+from tap_audit_events.events.instants import instant_of
 from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.run import organization as organizations
 from tap_audit_events.run.failures import GivenUp
@@ -17,8 +17,7 @@ from tap_audit_events.run.run import Run
 from tap_audit_events.run.tokens import TokenGroup
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
-from tap_audit_events.singer import bookmarks, state
+from tap_audit_events.service.rate_limiter import RequestCounts
 from tap_audit_events.singer.bookmarks import Bookmarks
 from tap_audit_events.singer.coverage_stream import CoverageStream
 from tap_audit_events.singer.state import has_time
@@ -96,11 +95,6 @@ def bookmarks_of_others_are_dropped(patch: Patch) -> None:
     patch.setattr(Bookmarks, "__init__", start)
 
 
-def the_bookmark_of_a_single_run_is_not_found(patch: Patch) -> None:
-    """Events that a run for one organization read are read again by a run for several."""
-    patch.setattr(Bookmarks, "_move_into_partition", lambda *_: None)
-
-
 def the_bookmark_in_a_partition_is_not_found(patch: Patch) -> None:
     """Events that a run for several organizations read are read again by a run for one of them."""
 
@@ -111,29 +105,7 @@ def the_bookmark_in_a_partition_is_not_found(patch: Patch) -> None:
     patch.setattr(Bookmarks, "of", of)
 
 
-def a_state_without_what_ended(patch: Patch) -> None:
-    """The bookmark of an organization that has ended is not kept for STATE."""
-
-    def keep(self: Bookmarks, organization_id: str, bookmark: dict[str, Any]) -> None:
-        if len(self._partitions) < 2:
-            real(self, organization_id, bookmark)
-
-    real = Bookmarks.keep
-    patch.setattr(Bookmarks, "keep", keep)
-
-
 # Records and requests
-
-
-def records_name_another_organization(patch: Patch) -> None:
-    """All records carry the same organization."""
-
-    def shape(self: Settings) -> Any:
-        made = real_shape(self)
-        return replace(made, organization_id=made.organization_id and FIRST)
-
-    real_shape = Settings.record_shape.fget  # type: ignore[attr-defined]
-    patch.setattr(Settings, "record_shape", property(shape))
 
 
 def one_token_serves_all(patch: Patch) -> None:
@@ -147,11 +119,6 @@ def one_token_serves_all(patch: Patch) -> None:
     first: dict[RequestCounts, AccessTokenAuthenticator] = {}
     real = TokenGroup.client
     patch.setattr(TokenGroup, "client", client)
-
-
-def a_limited_token_is_not_held(patch: Patch) -> None:
-    """An organization's last 429 does not slow the others of its token."""
-    patch.setattr(RateLimiter, "rate_limited", lambda *_: None)
 
 
 # Coverage
@@ -190,28 +157,9 @@ def uncounted_runs_stay_in_the_chain(patch: Patch) -> None:
     patch.setattr(Organization, "_coverage_json", coverage_json)
 
 
-def a_chain_without_events_is_not_taken_over(patch: Patch) -> None:
-    """The chain of an organization without events starts again with several organizations."""
-
-    def organization_of(bookmark: Mapping[str, Any]) -> str | None:
-        return real(bookmark) if has_time(bookmark) else None
-
-    real = state.organization_of
-    patch.setattr(bookmarks, "organization_of", organization_of)
-
-
 def the_chain_starts_again(patch: Patch) -> None:
     """Each record begins at the bookmark instead of where the last one ends."""
     patch.setattr(organizations, "chain_of", lambda _: None)
-
-
-def the_chain_has_no_links(patch: Patch) -> None:
-    """No record names the digest of the one before."""
-
-    def following(self: Coverage, covered_until: Any) -> Coverage:
-        return Coverage(text_of(covered_until), self.action_types)
-
-    patch.setattr(Coverage, "following", following)
 
 
 def the_range_ends_later_than_it_was_read(patch: Patch) -> None:
@@ -240,15 +188,9 @@ IMPORTANT: list[Mutation] = [
 OTHERS: list[Mutation] = [
     a_failure_is_not_told,
     a_failure_ends_all,
-    the_bookmark_of_a_single_run_is_not_found,
     the_bookmark_in_a_partition_is_not_found,
-    a_state_without_what_ended,
-    records_name_another_organization,
     one_token_serves_all,
-    a_limited_token_is_not_held,
     uncounted_runs_stay_in_the_chain,
-    a_chain_without_events_is_not_taken_over,
     the_chain_starts_again,
-    the_chain_has_no_links,
     the_range_ends_later_than_it_was_read,
 ]

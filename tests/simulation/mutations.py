@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 import pytest
 
 from tap_audit_events.errors.exceptions import CursorRefusedError, RetryableError
-from tap_audit_events.events import window as windows
 from tap_audit_events.events.instants import (
     EARLIEST,
     LATEST,
@@ -17,7 +16,6 @@ from tap_audit_events.events.instants import (
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.planning.pagination import Paginator
 from tap_audit_events.extraction.planning.window_reader import WindowPage, WindowReader
 from tap_audit_events.extraction.watermark import Watermark
@@ -27,7 +25,6 @@ from tap_audit_events.service import client
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.singer.messages import MessageWriter
-from tap_audit_events.singer.stream import AuditEventsStream
 
 Patch: TypeAlias = pytest.MonkeyPatch
 Mutation: TypeAlias = Callable[[Patch], None]
@@ -39,20 +36,6 @@ def replaced(patch: Patch, owner: Any, name: str, make: Callable[[Any], Any]) ->
 
 
 # The range of a run
-
-
-def a_bookmark_plus_a_millisecond(patch: Patch) -> None:
-    """The next run starts after the bookmark, so ties of the bookmark are never requested."""
-
-    def run_window(*, bookmark: Instant | None, **more: Any) -> Window | None:
-        window = windows.run_window(bookmark=bookmark, **more)
-        if window is None or bookmark is None:
-            return window
-        return Window(
-            Instant(f"{bookmark}001" if "." in bookmark else f"{bookmark}.001"), window.end
-        )
-
-    patch.setattr(organization_run, "run_window", run_window)
 
 
 def run_window_with(patch: Patch, **changed: Any) -> None:
@@ -67,11 +50,6 @@ def no_lookback(patch: Patch) -> None:
     run_window_with(patch, lookback_seconds=0)
 
 
-def the_future_is_read_too(patch: Patch) -> None:
-    """An event dated in the future moves the bookmark past others."""
-    run_window_with(patch, now=LATEST)
-
-
 def ids_from_is_not_respected(patch: Patch) -> None:
     """A run reads events whose ids were forgotten or never known."""
     run_window_with(patch, ids_from=EARLIEST)
@@ -83,11 +61,6 @@ def ids_from_is_not_respected(patch: Patch) -> None:
 def no_memory(patch: Patch) -> None:
     """An event that is sent again, as at an inclusive bound, is delivered again."""
     patch.setattr(Watermark, "fresh", lambda _, ids, instants: range(len(ids)))
-
-
-def ids_of_the_bookmark_only(patch: Patch) -> None:
-    """The ids of the lookback are not remembered in STATE."""
-    patch.setattr(Watermark, "groups", [])
 
 
 def ids_are_forgotten_without_a_word(patch: Patch) -> None:
@@ -104,19 +77,6 @@ def all_ids_are_kept(patch: Patch) -> None:
     patch.setattr(Watermark, "_lost_until", lambda self: self.dropped_until)
 
 
-def ids_never_expire(patch: Patch) -> None:
-    """Ids that have left the lookback go into the next STATE, until the memory is full."""
-
-    def groups(self: Watermark) -> list[Group]:
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(Watermark, "_complete_from", lambda _: EARLIEST)
-            kept: list[Group] = real.__get__(self)
-            return kept
-
-    real = Watermark.groups
-    patch.setattr(Watermark, "groups", property(groups))
-
-
 def a_gap_is_not_noted(patch: Patch) -> None:
     """STATE says that events were read that a later start date skipped."""
 
@@ -128,40 +88,14 @@ def a_gap_is_not_noted(patch: Patch) -> None:
     patch.setattr(Watermark, "start_at", start_at)
 
 
-def a_gap_is_noted_without_an_event(patch: Patch) -> None:
-    """STATE says that events were skipped that the next run still delivers."""
-
-    def start_at(self: Watermark, start_date: Instant | None) -> None:
-        self._covered_from = max(self._covered_from or EARLIEST, start_date or EARLIEST)
-
-    patch.setattr(Watermark, "start_at", start_at)
-
-
 def a_short_reach_is_not_warned_about(patch: Patch) -> None:
     """Late events before the ids in STATE are not delivered, and no warning says so."""
     patch.setattr(start_warnings, "_is_new_reach", lambda *_: False)
 
 
-def an_earlier_start_date_is_not_warned_about(patch: Patch) -> None:
-    """Events that an earlier start date includes are not delivered, and no warning says so."""
-    patch.setattr(start_warnings, "_never_read", lambda *_: ())
-
-
 def added_types_are_not_warned_about(patch: Patch) -> None:
     """Older events of added types are not delivered, and no warning says so."""
     patch.setattr(start_warnings, "types_never_requested", lambda *_: None)
-
-
-def the_bookmark_is_the_last_event(patch: Patch) -> None:
-    """The bookmark moves back with a late event."""
-
-    def deliver(self: Watermark, ids: Sequence[str], instants: Any, **more: Any) -> None:
-        real(self, ids, instants, **more)
-        if ids:
-            self.bookmark = instants[-1]
-
-    real = Watermark.deliver
-    patch.setattr(Watermark, "deliver", deliver)
 
 
 def the_bookmark_follows_any_order(patch: Patch) -> None:
@@ -172,11 +106,6 @@ def the_bookmark_follows_any_order(patch: Patch) -> None:
         "take_page",
         lambda real: lambda self: real(self)._replace(in_order=True),
     )
-
-
-def a_complete_run_does_not_settle(patch: Patch) -> None:
-    """After events out of order, the bookmark stays where it was."""
-    patch.setattr(Watermark, "settle", lambda *_: None)
 
 
 def settling_passes_windows_that_are_not_read(patch: Patch) -> None:
@@ -207,25 +136,9 @@ def an_error_drops_what_was_written(patch: Patch) -> None:
     patch.setattr(Delivery, "commit", commit)
 
 
-def no_state_at_the_end(patch: Patch) -> None:
-    """The last records of an interrupted run are not in STATE."""
-    patch.setattr(AuditEventsStream, "_write_checkpoint", lambda _: None)
-
-
 def no_state_between_pages(patch: Patch) -> None:
     """STATE is written only at the end of a run."""
     patch.setattr(MessageWriter, "state_is_due", False)
-
-
-def stopping_without_looking(patch: Patch) -> None:
-    """A signal drops the page in progress, and no STATE follows."""
-
-    def sync_records(self: Any, *_: object, **__: object) -> tuple[()]:
-        self._read()
-        self._write_state_message()
-        return ()
-
-    patch.setattr(AuditEventsStream, "_sync_records", sync_records)
 
 
 # The end of a window
@@ -238,18 +151,6 @@ def pages_become(patch: Patch, change: Callable[[Page], Page]) -> None:
 def an_empty_page_is_the_end(patch: Patch) -> None:
     """Many connectors end at an empty page."""
     pages_become(patch, lambda page: page if page.ids else replace(page, next_cursor=None))
-
-
-def a_short_page_is_the_end(patch: Patch) -> None:
-    """A page with fewer than two events is mistaken for the last one."""
-    pages_become(patch, lambda page: page if len(page.ids) > 1 else replace(page, next_cursor=None))
-
-
-def an_empty_cursor_is_followed(patch: Patch) -> None:
-    """The empty cursor of `"nextCursor": ""` is sent back."""
-    pages_become(
-        patch, lambda page: replace(page, next_cursor="") if page.has_empty_cursor else page
-    )
 
 
 def the_end_is_read_again_for_each_page(patch: Patch) -> None:
@@ -294,19 +195,6 @@ def a_refused_cursor_is_the_end(patch: Patch) -> None:
     patch.setattr(WindowReader, "fail", fail)
 
 
-def a_refused_cursor_starts_after_the_newest(patch: Patch) -> None:
-    """The rest of the newest second is skipped when a window is restarted."""
-
-    def restart(self: WindowReader, *, at_page: bool) -> None:
-        real(self, at_page=at_page)
-        requested = self._requested_window
-        if requested.start is not None:
-            self._requested_window = replace(requested, start=later(requested.start, seconds=1))
-
-    real = WindowReader._restart
-    patch.setattr(WindowReader, "_restart", restart)
-
-
 # The rate limit
 
 
@@ -327,30 +215,17 @@ IMPORTANT: list[Mutation] = [
 OTHERS: list[Mutation] = [
     an_error_drops_what_was_written,
     state_before_records,
-    a_bookmark_plus_a_millisecond,
-    the_future_is_read_too,
     ids_from_is_not_respected,
-    ids_of_the_bookmark_only,
     ids_are_forgotten_without_a_word,
     all_ids_are_kept,
-    ids_never_expire,
     a_gap_is_not_noted,
-    a_gap_is_noted_without_an_event,
     a_short_reach_is_not_warned_about,
-    an_earlier_start_date_is_not_warned_about,
     added_types_are_not_warned_about,
-    the_bookmark_is_the_last_event,
     the_bookmark_follows_any_order,
-    a_complete_run_does_not_settle,
     settling_passes_windows_that_are_not_read,
-    no_state_at_the_end,
     no_state_between_pages,
-    stopping_without_looking,
-    a_short_page_is_the_end,
-    an_empty_cursor_is_followed,
     the_end_is_read_again_for_each_page,
     pages_that_bring_nothing_are_read_for_ever,
     a_refused_cursor_is_the_end,
-    a_refused_cursor_starts_after_the_newest,
     a_429_is_retried_at_once,
 ]

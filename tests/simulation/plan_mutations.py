@@ -13,18 +13,7 @@ from tap_audit_events.extraction.planning.window_reader import (
     WindowReader,
     WindowRequest,
 )
-from tests.simulation.mutations import Mutation, Patch, no_memory
-
-
-def windows_overlap(patch: Patch) -> None:
-    """Events after the end of a window are delivered with it, too early."""
-
-    def holds(self: Window, instant: Instant) -> bool:
-        return real(Window(self.start, self.end), instant)
-
-    real = Window.holds
-    patch.setattr(Window, "holds", holds)
-    no_memory(patch)
+from tests.simulation.mutations import Mutation, Patch
 
 
 def a_window_ends_a_second_early(patch: Patch) -> None:
@@ -75,20 +64,6 @@ def a_cut_loses_the_rest(patch: Patch) -> None:
     patch.setattr(WindowReader, "cut", cut)
 
 
-def a_window_begun_again_is_lost(patch: Patch) -> None:
-    """A window that turns out too large is given up, and not requested again."""
-
-    def begun_again(self: Plan, reader: WindowReader, *more: Any, **options: Any) -> Any:
-        again = real(self, reader, *more, **options)
-        if again is not None and again is not reader:
-            again.is_read = True
-            return None
-        return again
-
-    real = Plan._begun_again
-    patch.setattr(Plan, "_begun_again", begun_again)
-
-
 def a_window_continues_from_its_newest_event(patch: Patch) -> None:
     """An event out of order is lost if its window is given up."""
 
@@ -118,9 +93,7 @@ IMPORTANT: list[Mutation] = [
 ]
 
 OTHERS: list[Mutation] = [
-    windows_overlap,
     a_fault_ahead_is_passed_over,
-    a_window_begun_again_is_lost,
     a_window_continues_from_its_newest_event,
     windows_are_cut_without_a_budget,
 ]

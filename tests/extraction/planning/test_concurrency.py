@@ -57,44 +57,12 @@ def test_a_slow_target_lowers_the_estimate(deliver_seconds: float, most: int) ->
     assert estimator.most_in_flight == most
 
 
-@pytest.mark.parametrize("quick_seconds", [0.0, 0.001])
-def test_single_quick_or_slow_responses_do_not_count(quick_seconds: float) -> None:
-    """A single response may be a short page, or one that had to be retried."""
-    estimator = ConcurrencyEstimator()
-    for number in range(80):
-        wait = {0: quick_seconds, 1: 5.0, 2: 60.0}.get(number % 8, 0.1001)
-        estimator.received(wait + PARSE_SECONDS, PARSE_SECONDS)
-        if number >= 8:
-            assert estimator.most_in_flight == 26
-
-
 @pytest.mark.parametrize(("before", "after", "most"), [(0.001, 0.1001, 26), (0.1001, 0.001, 1)])
 def test_the_newest_responses_count(before: float, after: float, most: int) -> None:
     """Within sixteen responses, the estimate follows a service that becomes slower or faster."""
     estimator = learned(wait_seconds=before)
     learned(wait_seconds=after, pages=16, estimator=estimator)
     assert estimator.most_in_flight == most
-
-
-def test_the_estimate_follows_a_target_that_becomes_faster() -> None:
-    """Sixteen pages are enough."""
-    estimator = learned(wait_seconds=0.1001, deliver_seconds=5.0)
-    learned(wait_seconds=0.1001, deliver_seconds=0.0, estimator=estimator, pages=16)
-    assert estimator.most_in_flight == 26
-
-
-@pytest.mark.parametrize("what", ["parse", "deliver"])
-@pytest.mark.parametrize(("slow", "most"), [(0, 14), (1, 14), (11, 14), (12, 1)])
-def test_single_pages_that_take_long_do_not_count(what: str, slow: int, most: int) -> None:
-    """A target may commit now and then; slow pages count from twelve of the newest sixteen on."""
-    estimator = ConcurrencyEstimator()
-    for number in range(48):
-        seconds = 5.0 if number % 16 < slow else PARSE_SECONDS
-        parse_seconds = seconds if what == "parse" else PARSE_SECONDS
-        estimator.received(0.1001 + parse_seconds, parse_seconds)
-        estimator.delivered(seconds if what == "deliver" else PARSE_SECONDS)
-        if number >= 16:
-            assert estimator.most_in_flight == most
 
 
 @pytest.mark.parametrize(("seconds", "processor_seconds"), [(0.0, 0.0), (0.0, 1.0), (1e9, 0.0)])

@@ -1,9 +1,8 @@
 """Cursors are followed to the page without one, and never in a circle."""
 
-import random
 import tracemalloc
 from collections.abc import Iterator
-from itertools import chain, count, cycle, islice
+from itertools import count, cycle, islice
 
 import pytest
 from hypothesis import given
@@ -109,15 +108,6 @@ def test_only_a_page_without_a_cursor_is_the_last(sizes: list[int]) -> None:
     assert paginator.cursor is None
 
 
-def test_a_cursor_is_opaque() -> None:
-    """It is used as it was sent."""
-    cursors = [" ", "0", "null", "é/+=%", "x" * 10_000]
-    paginator = Paginator()
-    for number, cursor in enumerate(cursors):
-        paginator.advance(a_page([f"{number}"], cursor), EVERYTHING)
-        assert paginator.cursor == cursor
-
-
 def test_a_cursor_may_have_16384_characters() -> None:
     """A longer one would not fit into a URL; the error says how long it is."""
     Paginator().advance(a_page(["1"], "é" * MAX_CURSOR_LENGTH), EVERYTHING)
@@ -152,44 +142,6 @@ def test_a_long_cycle_of_cursors_is_noticed(length: int, before: int) -> None:
     assert number > length
 
 
-@pytest.mark.parametrize(("again", "is_noticed"), [(0, False), (1, True), (2, True), (1000, True)])
-def test_exactly_the_newest_cursors_are_remembered(again: int, is_noticed: bool) -> None:
-    """After 1,001 cursors, only the first may be repeated; the error quotes the repeated one."""
-    paginator = Paginator()
-    for number in range(RECENT_CURSORS + 1):
-        paginator.advance(a_page([f"{number}"], f"cursor {number}"), EVERYTHING)
-    page = a_page(["new"], f"cursor {again}")
-    if not is_noticed:
-        paginator.advance(page, EVERYTHING)
-        return
-    with pytest.raises(ContractError, match=f"AE-CURSOR-REPEATED: .*nextCursor 'cursor {again}'"):
-        paginator.advance(page, EVERYTHING)
-
-
-@pytest.mark.parametrize(("length", "noticed_at"), [(1001, 2025), (1500, 3548), (5000, 13192)])
-def test_a_cycle_is_noticed_by_a_cursor_that_is_kept_longer(length: int, noticed_at: int) -> None:
-    """The cursors of pages 1, 2, 4, 8 and so on are each kept until the next of them."""
-    cursors = cycle(map(str, range(length)))
-    pages = (a_page([f"{number}"], next(cursors)) for number in count())
-    assert pages_until_error(pages, 4 * length) == ("AE-CURSOR-REPEATED", noticed_at)
-
-
-@pytest.mark.usefixtures("_few_recent_ids")
-@pytest.mark.parametrize(("length", "noticed_at"), [(6, 38), (7, 39), (100, 612)])
-def test_a_much_earlier_page_may_be_repeated_three_times(length: int, noticed_at: int) -> None:
-    """The pages 1, 2, 4, 8 and so on are kept until the next one; the fourth repeat is an error."""
-    same = [[f"{number}"] for number in range(length)]
-    assert pages_until_error(repeated(same), 10 * length) == ("AE-NO-PROGRESS", noticed_at)
-
-
-def test_the_errors_say_how_many_pages_were_read() -> None:
-    """AE-EMPTY-PAGES counts the empty pages in a row, AE-NO-PROGRESS counts all pages."""
-    with pytest.raises(ContractError, match=r"AE-EMPTY-PAGES: .*\(1001 in a row\)"):
-        follow((a_page([], f"{number}") for number in count()), 2000)
-    with pytest.raises(ContractError, match=r"AE-NO-PROGRESS: .*\(after 32 pages\)"):
-        follow(repeated([["1"]]), 100)
-
-
 # Pages without progress
 
 
@@ -218,27 +170,6 @@ def test_the_same_pages_again_and_again_are_an_error(length: int, before: int) -
     assert pages_until_error(renamed, len(pages)) == ("AE-NO-PROGRESS", expected)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.99])
-def test_random_parts_of_the_same_events_are_an_error(share: float) -> None:
-    """A balancer may turn a cursor into a random place; the error follows when all were seen."""
-    rng = random.Random(1)
-    ids = [f"{number:03}" for number in range(300)]
-
-    pages: list[Page] = []
-
-    def parts() -> Iterator[Page]:
-        for number in count():
-            part = sorted(rng.sample(ids, int(share * len(ids))))
-            moments = [instant(int(each)) for each in part]
-            pages.append(Page(part, moments, [b""] * len(part), next_cursor=f"{number}"))
-            yield pages[-1]
-
-    code, number = pages_until_error(parts(), 2000)
-    assert code == "AE-NO-PROGRESS"
-    before = pages[: number - MAX_REPEATED_PAGES - 1]
-    assert set(chain.from_iterable(page.ids for page in before)) == set(ids)
-
-
 def test_thirty_pages_without_new_events_are_allowed() -> None:
     """A service may repeat pages, or parts of them, before it continues."""
     whole = ["1", "2", "3"]
@@ -261,13 +192,6 @@ def test_long_cycles_of_pages_with_new_cursors_are_noticed(length: int, before: 
     assert number > before + MAX_CYCLES * length
 
 
-def test_new_events_are_always_progress() -> None:
-    """One new event a page is enough, for as many pages as there are."""
-    paginator = Paginator()
-    for number in range(5000):
-        paginator.advance(a_page(["always the same", f"{number}"], f"{number}"), EVERYTHING)
-
-
 def test_the_memory_of_a_paginator_does_not_grow() -> None:
     """A window may have any number of pages, and cursors of any length."""
     paginator = Paginator()
@@ -286,29 +210,3 @@ def test_the_memory_of_a_paginator_does_not_grow() -> None:
     finally:
         tracemalloc.stop()
     assert after - before < 30_000
-
-
-def test_ids_without_a_newer_event_are_remembered_up_to_a_bound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A single instant may have any number of events."""
-    assert pagination.MAX_RECENT_IDS == 100_000
-    monkeypatch.setattr(pagination, "MAX_RECENT_IDS", 1000)
-    paginator = Paginator()
-    for number in range(1000):
-        paginator.advance(
-            a_page([f"{number}-{each}" for each in range(9)], f"{number}"), EVERYTHING
-        )
-        assert len(paginator._recent_ids) < 1000 + 9 + 1
-
-
-@pytest.mark.parametrize(("remembered", "is_kept"), [(8, True), (9, True), (10, False)])
-def test_ids_are_remembered_up_to_the_bound(
-    remembered: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If more ids are remembered than the bound allows, they are forgotten."""
-    monkeypatch.setattr(pagination, "MAX_RECENT_IDS", 9)
-    paginator = Paginator()
-    paginator.advance(a_page([f"{number}" for number in range(remembered)], "1"), EVERYTHING)
-    paginator.advance(a_page(["another"], "2"), EVERYTHING)
-    assert len(paginator._recent_ids) == (remembered + 1 if is_kept else 1)

@@ -177,18 +177,6 @@ def test_uneven_events_are_delivered_in_order_and_once(
     assert f" requests: {len(service.requests)}, windows: {windows}, retries: 0;" in done.log
 
 
-def test_concurrency_1_sends_one_request_at_a_time(service: CountingService, sync: Sync) -> None:
-    """The run has one window, which is read by its cursors."""
-    events = uneven(200, seed=1)
-    service.add(events)
-    done = sync(page_size=PAGE_SIZE, concurrency=1).raise_for_exit_code()
-    assert done.ids == ids_of(events)
-    assert len(service.requests) == 10
-    assert ["cursor" in request.params for request in service.requests] == [False] + [True] * 9
-    assert service.most_in_flight == 1
-    assert " requests: 10, windows: 1," in done.log
-
-
 @pytest.mark.parametrize("pages", [2, 3])
 def test_a_few_pages_of_a_near_service_cost_at_most_one_request_more(
     pages: int, monkeypatch: pytest.MonkeyPatch
@@ -225,17 +213,6 @@ def test_an_error_far_ahead_is_raised_last(service: Service, sync: Sync) -> None
     assert parse_instant(done.bookmark) == parse_instant(events[len(before) - 1]["occurredAt"])
     moves_only_forward(done)
     assert sum(request.status == 403 for request in service.requests) <= 8
-
-
-def test_a_run_resumes_after_a_fault_that_is_fixed(service: Service, sync: Sync) -> None:
-    """The next run delivers the rest, and nothing twice."""
-    events = events_at([number * 1000.0 for number in range(2500)])
-    service.add(events)
-    service.add_faults([Fault(kind="status", code=403, when="100")])
-    first = sync(page_size=PAGE_SIZE, concurrency=8)
-    assert first.exit_code == 1
-    second = sync(state=first.state, page_size=PAGE_SIZE, concurrency=8).raise_for_exit_code()
-    assert first.ids + second.ids == ids_of(events)
 
 
 @pytest.mark.parametrize(
@@ -315,16 +292,3 @@ def test_a_run_logs_its_progress(
         TapAuditEvents(config=config, message_writer=WriterIntoMemory()).sync_all()
     first, *_ = PROGRESS.findall(caplog.text)
     check_progress(first, 0.5, service)
-
-
-@pytest.mark.long
-def test_a_long_run_logs_its_progress_every_ten_seconds() -> None:
-    """A run of a dozen seconds logs a line with the rate of its first ten seconds."""
-    service = Service(page_latency_seconds=0.34, faults=["status:code=503,retry-after=0@3"])
-    service.add(events_at([number * 1000.0 for number in range(1200)]))
-    with serve(service) as server:
-        done = run(slow_settings(service, server.base_url)).raise_for_exit_code()
-    assert len(done.ids) == 1200
-    line, *_ = PROGRESS.findall(done.log)
-    check_progress(line, 10.0, service)
-    assert int(line[1]) >= int(line[0]) / 11 - 1

@@ -101,23 +101,6 @@ def test_a_cursor_that_expired_once_loses_no_event(
     assert len(played.requests) <= 1.25 * 2 * 20 + 4  # within one second all pages are repeated
 
 
-def test_each_restart_is_recorded_with_its_window() -> None:
-    """Each refused cursor is recorded once."""
-
-    def fails(request: Sent) -> ServiceError | None:
-        is_third = len(play.played.requests) in {3, 5}
-        return refused_cursor() if is_third else None
-
-    play = Play(evenly(500), concurrency=1, fails=fails)
-    all_delivered(play.run(), 500)
-    assert [window.start for window in play.plan.restarted] == [None, None]
-    assert [request.start for request in play.played.requests if not request.offset] == [
-        None,
-        play.instants[50],  # where the newest page starts
-        play.instants[99],  # no page followed: the newest instant
-    ]
-
-
 class NewestCursorOnly:
     """A service that refuses every cursor except the one that it sent last."""
 
@@ -180,20 +163,6 @@ def test_a_cursor_refused_for_good_ends_the_run(concurrency: int) -> None:
     assert played.delivered == list(range(len(played.delivered)))
     assert 2000 < len(played.delivered) < 3000
     assert len(played.requests) < 120
-
-
-@pytest.mark.parametrize(("concurrency", "restarts"), [(1, 1), (2, 3), (8, 3)])
-def test_a_restart_that_brings_nothing_new_ends_the_run(concurrency: int, restarts: int) -> None:
-    """In parallel, it ends only after a restart without other windows brings nothing new either."""
-
-    def fails(request: Sent) -> ServiceError | None:
-        return refused_cursor() if request.offset else None
-
-    play = Play(drawn(one_second, 500, seed=1), concurrency=concurrency, fails=fails)
-    played = play.run()
-    assert isinstance(played.error, CursorRefusedError)
-    assert len(played.delivered) == 50
-    assert played.restarts == restarts
 
 
 def test_expired_cursors_leave_the_run_parallel() -> None:

@@ -97,11 +97,3 @@ def test_an_event_out_of_order_is_not_lost(shape: Shape, most_pages: int) -> Non
     """The event may be any number of pages late, whatever windows are cut or given up meanwhile."""
     for seed in range(12):
         check_displaced(shape, seed, most_pages)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("most_pages", [1, pytest.param(4, marks=pytest.mark.long), 100])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_an_event_out_of_order_is_not_lost_in_many_more_runs(shape: Shape, most_pages: int) -> None:
-    for seed in range(80):
-        check_displaced(shape, seed, most_pages)

@@ -5,7 +5,6 @@ from itertools import islice
 
 import pytest
 
-from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning import plan
 from tap_audit_events.extraction.planning.plan import PAGES_HELD, Plan
@@ -74,28 +73,6 @@ def test_the_range_is_cut_if_two_requests_gain_time() -> None:
     assert set(cursors[2]) == {None}
 
 
-@pytest.mark.parametrize("pages_held", [2, 3, 5])
-def test_a_page_that_is_taken_makes_room_for_another(
-    pages_held: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As many pages are held as the bound allows, and no more."""
-    monkeypatch.setattr(plan, "PAGES_HELD", pages_held)
-    play = Play(evenly(1000), page_size=50, concurrency=1)
-    assert ahead(play) == pages_held
-    assert play.plan.next_page() is not None
-    assert ahead(play) == 1
-
-
-def ahead(play: Play) -> int:
-    """How many requests are sent and responded to before a page is taken."""
-    for requests in range(100):
-        request = play.plan.next_request(0)
-        if request is None:
-            return requests
-        play.plan.accept(request, play._respond(request)[1])
-    pytest.fail("requests without a bound")
-
-
 def test_the_last_page_of_a_window_makes_room_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the only page that is held is taken, nothing is held, and the next window is begun."""
     monkeypatch.setattr(plan, "PAGES_HELD", 1)
@@ -133,18 +110,6 @@ def test_all_pages_that_can_be_taken_are_ready() -> None:
     while play.plan.next_page() is not None:
         taken += 1
     assert taken == ready > plan.WINDOW_PAGES
-
-
-def test_pages_after_an_error_are_not_ready() -> None:
-    """Pages after an error are never delivered."""
-    play = Play(evenly(5000), concurrency=4)
-    requests = in_flight_together(play)
-    for request in requests[1:]:
-        play.plan.accept(request, play._respond(request)[1])
-    assert play.plan.ready_pages == 0  # the first window has none yet
-    play.plan.fail(requests[0], service_error("AE-403"))
-    assert play.plan.ready_pages == 0
-    assert play.plan.next_request(4) is None
 
 
 def in_flight_together(play: Play) -> list[WindowRequest]:

@@ -4,15 +4,12 @@ from statistics import mean
 
 import pytest
 
-from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.planning.window_reader import WindowRequest
 from tests.extraction.planning.plan_cases import all_delivered, most_requests
 from tests.extraction.planning.scheduling import (
     EVER,
     RANGE_SECONDS,
     Play,
-    Sent,
     evenly,
     instant,
     pages_needed,
@@ -85,21 +82,3 @@ def test_a_history_that_begins_long_after_the_range_is_read_in_parallel(share: f
     played = play.run()
     assert played.seconds < pages_needed(events, play.page_size) / 3
     assert len(played.requests) <= most_requests(events, play.page_size)
-
-
-class EmptyPagesFirst(Play):
-    """The service sends three pages without events before the first page of a cut window."""
-
-    def _respond(self, request: WindowRequest) -> tuple[Sent, Page]:
-        cursor = request.cursor or ""
-        sent, page = super()._respond(request._replace(cursor=cursor.strip("+") or None))
-        if self.played.requests and cursor in ("", "+", "++"):
-            return sent, Page(next_cursor=f"{cursor}+")
-        return sent, page
-
-
-def test_empty_pages_do_not_make_a_window_empty() -> None:
-    """Windows stay as small as others, so that many are read in parallel."""
-    played = EmptyPagesFirst(evenly(10_000)).run()
-    all_delivered(played, 10_000)
-    assert len(played.windows) > 25

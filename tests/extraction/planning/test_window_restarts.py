@@ -65,25 +65,6 @@ def test_the_second_restart_is_at_the_newest_instant_and_the_third_is_an_error()
 
 
 @pytest.mark.parametrize(
-    ("count", "refusals", "start"),
-    [(1, 0, 1), (2, 0, 3.5), (4, 0, 7), (4, 1, 7), (1, 2, 2.5), (4, 2, 9), (4, 3, 9)],
-)
-def test_a_window_is_restarted_alone_at_its_newest_page(
-    count: int, refusals: int, start: float
-) -> None:
-    """A final error does not prevent it, as cursors may be refused because of other windows."""
-    reader = read_pages(count)
-    for _ in range(refusals):
-        reader.fail(REFUSED)
-        reader.accept(a_page([], "again"))
-    reader.restart_alone()
-    assert (reader.is_alone, reader.is_read, reader.error) == (True, False, None)
-    assert reader.next_request() == WindowRequest(reader, Window(instant(start), END, UNTIL), None)
-    reader.accept(a_page(at_times([9, 9.5]), None))
-    assert reader.is_read
-
-
-@pytest.mark.parametrize(
     ("events", "cursor"), [(at_times([4.6, 8]), "more"), (at_times([4.6, 8]), None), ([], None)]
 )
 def test_a_restart_that_does_not_begin_where_it_should_is_an_error(
@@ -134,76 +115,6 @@ def test_a_window_is_not_restarted_at_an_event_outside_of_it(
     assert instant(0) <= start <= instant(20)
 
 
-@pytest.mark.parametrize(
-    ("start", "moments"), [(instant(1.5), [1, 1.25]), (instant(1.5), []), (None, [])]
-)
-def test_a_window_that_showed_none_of_its_events_begins_again_alone(
-    start: Instant | None, moments: list[float]
-) -> None:
-    """Its first page may hold only events of the window before, from the second in which both meet.
-
-    No event of the window is known then, so none has to be repeated.
-    """
-    window = Window(start, END, UNTIL)
-    reader = WindowReader(window)
-    before = a_page(at_times(moments), "cursor")
-    reader.next_request()
-    reader.accept(before)
-    reader.next_request()
-    reader.fail(REFUSED)
-    reader.restart_alone()
-    assert reader.next_request() == WindowRequest(reader, window, None)
-    reader.accept(before)
-    reader.next_request()
-    reader.accept(a_page(at_times([3]), None))
-    assert (reader.error, reader.is_read) == (None, True)
-
-
-def test_a_window_out_of_order_is_not_restarted_alone() -> None:
-    """Events before its newest page may still be missing."""
-    reader = read_pages(1)
-    reader.accept(a_page(at_times([0.5]), "cursor"))
-    reader.next_request()
-    reader.fail(REFUSED)
-    reader.restart_alone()
-    assert (reader.is_alone, reader.error, reader.is_read) == (True, REFUSED, True)
-
-
-def refused(reader: WindowReader) -> WindowRequest:
-    """The request that follows a refused cursor."""
-    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
-    return reader.next_request()
-
-
-def test_a_restart_begins_at_the_start_of_the_newest_page() -> None:
-    """If only that page is read again, the next restart begins at the newest instant."""
-    reader = WindowReader(WHOLE)
-    events = at_times([1, 2.5, 3, 4.5, 5, 6])
-    for number in (0, 2, 4):
-        reader.next_request()
-        reader.accept(a_page(events[number : number + 2], f"{number}"))
-    again = refused(reader)
-    assert again == WindowRequest(reader, Window(instant(5), WHOLE.end), None)
-    reader.accept(a_page(events[4:], "x"))
-    assert reader.next_request() == again._replace(cursor="x")
-    once_more = refused(reader)
-    assert once_more == WindowRequest(reader, Window(instant(6), WHOLE.end), None)
-    reader.accept(a_page(events[5:], "y"))
-    reader.next_request()
-    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
-    assert isinstance(reader.error, CursorRefusedError)
-
-
-def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
-    """There is no event at which the window could restart."""
-    reader = WindowReader(WHOLE)
-    reader.next_request()
-    reader.accept(a_page([]))
-    reader.next_request()
-    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
-    assert isinstance(reader.error, CursorRefusedError)
-
-
 def test_a_cursor_refused_after_disorder_is_an_error() -> None:
     """A restart could miss an event."""
     reader = WindowReader(WHOLE)
@@ -214,51 +125,6 @@ def test_a_cursor_refused_after_disorder_is_an_error() -> None:
     assert isinstance(reader.error, CursorRefusedError)
     reader.restart_alone()
     assert isinstance(reader.error, CursorRefusedError)
-
-
-def test_a_restart_that_reaches_more_ties_continues() -> None:
-    """It is progress to reach more events of one instant than the attempt before."""
-    events = [(f"{number}", instant(5)) for number in range(10)]
-    lifetimes = iter([1, 2, 4, 99])
-    lifetime = next(lifetimes)
-
-    def refuses(number: int) -> bool:
-        nonlocal lifetime
-        if number < lifetime:
-            return False
-        lifetime = next(lifetimes)
-        return True
-
-    reader = WindowReader(WHOLE)
-    service = OneWindow(events, page_size=2, refuses=refuses)
-    assert ids_of(read(reader, service.respond)) == [event[0] for event in events]
-    assert sum(request.cursor is None for request in service.requests) == 1 + 3
-
-
-@pytest.mark.parametrize(
-    ("again", "continues"),
-    [
-        ([5.5], False),
-        ([5.1, 5.4], False),
-        ([5.1, 5.5], False),
-        ([5.1, 5.2, 5.5, 5.5], False),
-        ([5.5, 5.5, 5.5], True),
-        ([5.1, 5.5, 5.5, 5.5], True),
-        ([5.1, 5.6], True),
-    ],
-)
-def test_a_restart_is_repeated_if_it_reached_further_than_the_attempt_before(
-    again: list[float], continues: bool
-) -> None:
-    """Further means a newer instant, or more events of the same instant."""
-    reader = WindowReader(WHOLE)
-    reader.next_request()
-    reader.accept(a_page(at_times([5.5, 5.5])))
-    refused(reader)
-    reader.accept(a_page(at_times(again)))
-    reader.next_request()
-    reader.fail(REFUSED)
-    assert (reader.error is None) is continues
 
 
 @given(st.one_of(times, crowded_times), st.integers(1, 9), st.integers(1, 4))
@@ -279,20 +145,6 @@ def test_a_refused_cursor_loses_nothing_or_fails(
         assert ties >= page_size * lifetime, "a restart would have brought more"
     assert all(page.in_order for page in pages)
     assert len(service.requests) <= (2 * len(moments) + 2) * (lifetime + 1)
-
-
-def test_a_restart_never_begins_before_an_earlier_one() -> None:
-    """This holds even if only empty pages followed the earlier restart."""
-    reader = WindowReader(Window(instant(0), WHOLE.end))
-    for number in range(3):
-        reader.next_request()
-        reader.accept(a_page(at_times([10 * number + 1, 10 * number + 2]), f"{number}"))
-    assert refused(reader).window.start == instant(21)
-    reader.accept(a_page([], "empty"))
-    reader.next_request()
-    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
-    reader.restart_alone()
-    assert reader.next_request().window.start in {instant(21), instant(22)}
 
 
 @given(
