@@ -13,7 +13,7 @@ from tap_audit_events.run.organizations_plan import (
 )
 from tap_audit_events.service.rate_limiter import RequestCounts
 from tests.extraction.planning.scheduling import Play, pages_needed
-from tests.extraction.planning.shapes import drawn, office_hours
+from tests.extraction.planning.shapes import Shape, drawn, office_hours, old_tail
 from tests.run.members import requests_of
 
 PAGE_SIZE = 100
@@ -43,11 +43,8 @@ class PlayedGroup:
     is_held = False
     has_others = True
 
-    def __init__(self, pages: list[int], seed: int) -> None:
-        histories = [
-            drawn(office_hours, count * PAGE_SIZE, 100 * seed + number)
-            for number, count in enumerate(pages)
-        ]
+    def __init__(self, pages: list[int], shape: Shape) -> None:
+        histories = [drawn(shape, count * PAGE_SIZE, number) for number, count in enumerate(pages)]
         self.members = [PlayedMember(each, self) for each in histories]
         self.unopened = deque(self.members)
 
@@ -55,9 +52,9 @@ class PlayedGroup:
         raise NotImplementedError
 
 
-def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, int]:
+def played(pages: list[int], concurrency: int, shape: Shape = office_hours) -> tuple[float, int]:
     """The seconds and the requests of a run that delivers every event of each organization."""
-    group = PlayedGroup(pages, seed)
+    group = PlayedGroup(pages, shape)
     plan = OrganizationsPlan(cast("Any", [group]), RequestCounts(concurrency))
     seconds, sent = 0.0, 0
     in_flight: list[tuple[float, int, OrganizationRequest]] = []
@@ -90,6 +87,12 @@ def test_many_organizations_of_a_few_pages_cost_no_windows(pages: int) -> None:
     seconds, requests = played([pages] * 24, concurrency=4)
     assert requests <= 24 * pages * 1.05
     assert seconds <= requests / 4 + pages
+
+
+def test_events_that_lie_close_together_cost_no_windows() -> None:
+    """Their first page looks as if the range, which ends much later, had many pages."""
+    _, requests = played([3] * 40, concurrency=8, shape=old_tail)
+    assert requests <= 40 * 3 * 1.05
 
 
 @pytest.mark.parametrize("position", [0, 20, 40])
