@@ -93,7 +93,9 @@ class OrganizationsPlan:
             ready = max(0, sum(member.plan.ready_pages for member in self._open) - 1)
         most = min(self._concurrency, most_in_flight - ready)
         free = most - max(0, in_flight - self._waiting)
-        if free <= 0 or not self.failures.may_send(in_flight):
+        # A service that limits a token is not down.
+        others = sum(each.plan.in_flight for each in self._open if not each.group.is_held)
+        if free <= 0 or not self.failures.may_send(others):
             return None
         cuts = min(self._concurrency, most_in_flight) > 1
         found = self._next_request(free, lambda member: not member.group.is_held, cuts=cuts)

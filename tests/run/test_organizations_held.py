@@ -108,6 +108,21 @@ def test_requests_that_wait_leave_their_place_to_others(waiting: int) -> None:
     assert len(sent) == 2 + waiting
 
 
+def test_tokens_that_are_limited_from_the_start_do_not_keep_others_waiting() -> None:
+    """No page has arrived yet, but a service that limits a token is not down."""
+    groups = [Group(name, [1]) for name in "abcdefghijklmnopqrst"]
+    plan = a_plan(*groups)
+    sent = 0
+    pages_of(plan)
+    while batch := requests_of(plan):
+        for request in batch:
+            request.member.group.is_held = True
+            plan._requests.waiting += 1
+            sent += 1
+        pages_of(plan)
+    assert sent == len(groups)
+
+
 def test_an_organization_that_is_held_gets_no_further_page() -> None:
     """Its other windows wait, while those of another token are requested."""
     limited, other = Group("a", [50]), Group("b", [50])
