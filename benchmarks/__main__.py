@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace as replaced
 
-from benchmarks.candidates import AIRBYTE, DLT, EXPORTS, TOOLS, Candidate
+from benchmarks.candidates import AIRBYTE, DLT, PROJECT, TOOLS, Candidate
 from benchmarks.measuring import FailedError, counted, new_job, timed
 from benchmarks.results import Figure, Results, load, save
 from benchmarks.sandbox import Sandbox, start_sandbox
@@ -27,11 +27,19 @@ LATENCIES: Final = (20, FAR, 300)
 
 COMPARED_EVENTS: Final = 50_000
 FIRST_LOAD_EVENTS: Final = 200_000
-EXPORTED_EVENTS: Final = 1_000_000
 QUICK: Final = 0.05
 """The share of the events in a trial run."""
 
-OWN_PACKAGES: Final = ("tap-audit-events", "singer-sdk", "requests", "msgspec")
+OWN_PACKAGES: Final = (
+    "tap-audit-events",
+    "singer-sdk",
+    "requests",
+    "msgspec",
+    "duckdb",
+    "psycopg",
+    "pyarrow",
+)
+POSTGRES_LOADER: Final = "meltanolabs-target-postgres"
 SLOWER: Final = 0.8
 """With ``--check``: the least share of the earlier lead that is not called a slow-down."""
 
@@ -45,7 +53,6 @@ def measure(repetitions: int, scale: float) -> Results:
     figures = [
         *compare(repetitions, scale),
         *first_loads(repetitions, scale),
-        *exports(repetitions, scale),
         *loads(repetitions, scale),
     ]
     return Results(f"{datetime.now(UTC):%Y-%m-%d}", machine(), versions(), repetitions, figures)
@@ -71,13 +78,6 @@ def first_loads(repetitions: int, scale: float) -> Iterator[Figure]:
             for name in ("tap-4", "tap-8"):
                 figure = _figure(name, TOOLS[name], sandbox, repetitions)
                 yield replaced(figure, candidate=f"first load, {name}")
-
-
-def exports(repetitions: int, scale: float) -> Iterator[Figure]:
-    events = int(EXPORTED_EVENTS * scale)
-    with start_sandbox(events, NEAR) as sandbox:
-        for name, candidate in EXPORTS.items():
-            yield _figure(name, candidate, sandbox, repetitions)
 
 
 def loads(repetitions: int, scale: float) -> list[Figure]:
@@ -106,7 +106,7 @@ def _figure(
     for _ in range(repetitions):
         with new_job(sandbox.settings) as job:
             runs.append(timed(candidate, job))
-    return _shown(Figure(name, sandbox.milliseconds, sandbox.events, runs, requests))
+    return Figure(name, sandbox.milliseconds, sandbox.events, runs, requests).shown()
 
 
 def _quiet(name: str, candidate: Candidate, sandbox: Sandbox, repetitions: int) -> Figure:
@@ -117,15 +117,7 @@ def _quiet(name: str, candidate: Candidate, sandbox: Sandbox, repetitions: int) 
         found = counted(candidate, job)
         requests = sandbox.requests() - before
         runs = [timed(candidate, job) for _ in range(repetitions)]
-    return _shown(Figure(name, NEAR, found.events, runs, requests, is_quiet=True))
-
-
-def _shown(figure: Figure) -> Figure:
-    sys.stderr.write(
-        f"{figure.candidate:24} {figure.milliseconds:4} ms {figure.events:9,} events"
-        f" {figure.seconds:7.2f} s {figure.peak_mib:6.0f} MiB {figure.requests} requests\n"
-    )
-    return figure
+    return Figure(name, NEAR, found.events, runs, requests, is_quiet=True).shown()
 
 
 def machine() -> dict[str, str]:
@@ -143,7 +135,9 @@ def machine() -> dict[str, str]:
 def versions() -> dict[str, str]:
     """The versions of the compared packages, each from its own environment."""
     found = {name: version(name) for name in OWN_PACKAGES}
-    for name, environment in {"dlt": DLT, "airbyte-cdk": AIRBYTE}.items():
+    loader = PROJECT / ".tools" / f"loader-{POSTGRES_LOADER}" / "bin"
+    others = {"dlt": DLT, "airbyte-cdk": AIRBYTE, POSTGRES_LOADER: loader}
+    for name, environment in others.items():
         code = f"import importlib.metadata as m; print(m.version({name!r}), end='')"
         command = [str(environment / "python"), "-c", code]
         found[name] = subprocess.run(command, check=True, capture_output=True, text=True).stdout

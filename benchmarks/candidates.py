@@ -27,11 +27,13 @@ class Job:
             events, for candidates that must be told.
         folder: a folder for the files of the candidate; it keeps them from run to run.
         state: the state of an earlier run; None for a first run.
+        database: the URL of an empty database, for candidates that load into PostgreSQL.
     """
 
     settings: Mapping[str, Any]
     folder: Path
     state: Any = None
+    database: str = ""
 
     def file(self, name: str, content: object) -> str:
         """Write JSON into the folder, and return its path."""
@@ -71,44 +73,44 @@ class Candidate:
 # With -P, a script's own folder is not on the path: it must not import the files next to it.
 
 
-def _words(*words: str | Path) -> list[str]:
-    return [str(word) for word in words]
+def words(*values: str | Path) -> list[str]:
+    return list(map(str, values))
 
 
 def _tap(concurrency: int) -> Command:
-    return lambda job: _words(
+    return lambda job: words(
         OWN / "tap-audit-events", *job.config(concurrency=concurrency), *job.resume()
     )
 
 
 def _usual(*options: str) -> Command:
-    script = _words(OWN / "python", "-P", HERE / "usual_tap.py", *options)
+    script = words(OWN / "python", "-P", HERE / "usual_tap.py", *options)
     return lambda job: [*script, *job.config(), *job.resume()]
 
 
-def _dlt(*options: str) -> Command:
+def dlt(*options: str) -> Command:
     def command(job: Job) -> list[str]:
         files = ["--config", job.file("config.json", dict(job.settings))]
         for loaded_later in job.folder.glob(
             "dlt/*/normalize/extracted"
         ):  # the events of the last run
             shutil.rmtree(loaded_later)
-        folder = _words("--folder", job.folder / "dlt")  # it also holds the state of dlt
-        return _words(DLT / "python", "-P", HERE / "dlt_source.py", *files, *folder, *options)
+        folder = words("--folder", job.folder / "dlt")  # it also holds the state of dlt
+        return words(DLT / "python", "-P", HERE / "dlt_source.py", *files, *folder, *options)
 
     return command
 
 
 def _airbyte(job: Job) -> list[str]:
     files = ["--config", job.file("config.json", dict(job.settings)), *_airbyte_catalog(job)]
-    manifest = _words("--manifest-path", HERE / "airbyte_manifest.yaml")
+    manifest = words("--manifest-path", HERE / "airbyte_manifest.yaml")
     source = AIRBYTE / "source-declarative-manifest"
-    return _words(source, "read", *files, *manifest, *job.resume())
+    return words(source, "read", *files, *manifest, *job.resume())
 
 
 def _own_airbyte(job: Job) -> list[str]:
     files = [*job.config(), *_airbyte_catalog(job), *job.resume()]
-    return _words(OWN / "source-audit-events", "read", *files)
+    return words(OWN / "source-audit-events", "read", *files)
 
 
 def _airbyte_catalog(job: Job) -> list[str]:
@@ -121,27 +123,14 @@ def _airbyte_catalog(job: Job) -> list[str]:
     return ["--catalog", job.file("catalog.json", {"streams": [read]})]
 
 
-def _export(name: str) -> Command:
-    def command(job: Job) -> list[str]:
-        target = _words("--to", job.folder / name)
-        return _words(OWN / "audit-events", "export", "--quiet", *job.config(), *target)
-
-    return command
-
-
 TOOLS: Final = {
     "tap-4": Candidate("this tap", _tap(4), "singer", is_own=True),
     "tap-8": Candidate("this tap, `concurrency: 8`", _tap(8), "singer", is_own=True),
     "own-airbyte": Candidate("this package's Airbyte source", _own_airbyte, "airbyte", is_own=True),
     "usual": Candidate("usual SDK tap", _usual(), "singer"),
     "usual-msgspec": Candidate("usual SDK tap, msgspec writer", _usual("--msgspec"), "singer"),
-    "dlt": Candidate("dlt, extract step", _dlt(), "dlt"),
-    "dlt-days": Candidate("dlt, extract step, 8 days in parallel", _dlt("--slices"), "dlt"),
+    "dlt": Candidate("dlt, extract step", dlt(), "dlt"),
+    "dlt-days": Candidate("dlt, extract step, 8 days in parallel", dlt("--slices"), "dlt"),
     "airbyte": Candidate("Airbyte declarative source, 8 workers", _airbyte, "airbyte"),
 }
 """The candidates that are compared with each other, in the order of the table and the chart."""
-
-EXPORTS: Final = {
-    name: Candidate(f"`audit-events export --to {name}`", _export(name), name, is_own=True)
-    for name in ("events.parquet", "events.duckdb")
-}

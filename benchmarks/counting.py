@@ -1,9 +1,13 @@
-"""Counts the events that a candidate delivered, in a run that is not timed."""
+"""Counts the events that a candidate delivered."""
 
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from benchmarks.candidates import Job
+
+POSTGRES: Final = "postgres"
 
 
 class Counted(NamedTuple):
@@ -14,19 +18,22 @@ class Counted(NamedTuple):
     state: Any = None
 
 
-def count(output: str, stdout: Iterable[bytes], folder: Path) -> Counted:
-    """Count the events in stdout, or in the files that the candidate wrote into a folder.
+def count(output: str, stdout: Iterable[bytes], job: Job) -> Counted:
+    """Count the events in stdout, in a database, or in files.
 
     Args:
         output: ``singer`` or ``airbyte`` for messages in stdout, ``dlt`` for the files of its
-            extract step, or the name of a Parquet or DuckDB file.
+            extract step, ``postgres`` for the database of the job, or a pattern for files in the
+            folder of the job.
         stdout: the lines of stdout.
-        folder: the folder of the job.
+        job: what the candidate ran.
     """
-    if output.startswith("events."):
-        return _count_table(folder / output)
+    if output == POSTGRES:
+        return _count_postgres(job.database)
+    if "." in output:
+        return _count_files(job.folder, output)
     if output == "dlt":
-        stdout = _dlt_lines(folder)
+        stdout = _dlt_lines(job.folder)
     ids: list[str] = []
     state = None
     for line in stdout:
@@ -48,13 +55,24 @@ def _dlt_lines(folder: Path) -> Iterator[bytes]:
             yield from file
 
 
-def _count_table(path: Path) -> Counted:
+_COUNT: Final = "SELECT count(*), count(DISTINCT id) FROM "
+
+
+def _count_postgres(url: str) -> Counted:
+    import psycopg  # noqa: PLC0415 - few candidates need it
+
+    with psycopg.connect(url) as connection:
+        return Counted(*connection.execute(f"{_COUNT} audit_events").fetchall()[0])
+
+
+def _count_files(folder: Path, pattern: str) -> Counted:
     import duckdb  # noqa: PLC0415 - few candidates need it
 
     with duckdb.connect() as connection:
-        relation = f"'{path}'"
-        if path.suffix == ".duckdb":
-            connection.execute(f"ATTACH '{path}' AS file (READ_ONLY)")
+        relation = f"'{folder / pattern}'"
+        if pattern.endswith(".duckdb"):
+            connection.execute(f"ATTACH {relation} AS file (READ_ONLY)")
             relation = "file.audit_events"
-        query = f"SELECT count(*), count(DISTINCT id) FROM {relation}"  # noqa: S608 - own names
-        return Counted(*connection.execute(query).fetchall()[0])
+        if pattern.endswith(".jsonl"):
+            relation = f"read_json({relation}, columns = {{id: 'VARCHAR'}})"
+        return Counted(*connection.execute(f"{_COUNT} {relation}").fetchall()[0])

@@ -1,8 +1,8 @@
 """The same stream read by dlt's `rest_api` source: the extract step, up to its files on disk.
 
-It runs in its own environment. With `--load`, the whole pipeline runs and loads into a DuckDB
-file. With `--slices`, eight workers read the range day by day, with the parallel dependent
-resource that dlt's documentation shows; dlt then keeps no bookmark.
+It runs in its own environment. With `--load`, the whole pipeline runs and loads into PostgreSQL or
+into a Delta table. With `--slices`, eight workers read the range day by day, with the parallel
+dependent resource that dlt's documentation shows; dlt then keeps no bookmark.
 """
 
 import argparse
@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-# dlt reads these when it is imported: no telemetry, and files without compression.
-SETTINGS: Final = {
-    "RUNTIME__DLTHUB_TELEMETRY": "false",
-    "RUNTIME__LOG_LEVEL": "WARNING",
+# dlt reads these when it is imported.
+SETTINGS: Final = {"RUNTIME__DLTHUB_TELEMETRY": "false", "RUNTIME__LOG_LEVEL": "WARNING"}
+EXTRACT_SETTINGS: Final = {
     "DATA_WRITER__DISABLE_COMPRESSION": "true",
     "DATA_WRITER__BUFFER_MAX_ITEMS": "10000",
     "EXTRACT__WORKERS": "8",
 }
+"""For the extract step alone, whose files are counted; a load has the defaults."""
 DAY: Final = timedelta(days=1)
 
 
@@ -30,7 +30,6 @@ def events(config: Mapping[str, Any], parameters: Mapping[str, Any], **more: Any
         "name": "audit_events",
         "primary_key": "id",
         "write_disposition": "append",
-        "max_table_nesting": 0,
         "endpoint": {
             "path": f"v1/organizations/{config['organization_id']}/audit_events",
             "params": {"order": "asc", "pageSize": 1000, **parameters},
@@ -70,8 +69,8 @@ def _days(config: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         start += DAY
 
 
-def run(config: Mapping[str, Any], resources: list[Any], folder: Path, load: Path | None) -> None:
-    """Run the extract step, or the whole pipeline if there is a file to load into."""
+def run(config: Mapping[str, Any], resources: list[Any], folder: Path, load: str | None) -> None:
+    """Run the extract step, or the whole pipeline if there is a place to load into."""
     import dlt  # noqa: PLC0415 - it reads its settings on import
     from dlt.sources.rest_api import rest_api_source  # noqa: PLC0415
 
@@ -88,30 +87,32 @@ def run(config: Mapping[str, Any], resources: list[Any], folder: Path, load: Pat
             },
             "resources": resources,
         },
-        max_table_nesting=0,
     )
     if load is None:
         pipeline = dlt.pipeline("audit_events", pipelines_dir=str(folder))
         pipeline.extract(source)
     else:
+        is_database = load.startswith("postgresql:")
         pipeline = dlt.pipeline(
             "audit_events",
             pipelines_dir=str(folder),
-            destination=dlt.destinations.duckdb(str(load)),
-            dataset_name="main",
+            destination=dlt.destinations.postgres(load)
+            if is_database
+            else dlt.destinations.filesystem(str(Path(load).absolute())),
+            dataset_name="public",
         )
-        pipeline.run(source)
+        pipeline.run(source, **({} if is_database else {"table_format": "delta"}))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="where dlt keeps its files")
-    parser.add_argument("--load", type=Path, help="a DuckDB file to load into")
+    parser.add_argument("--load", help="the URL of a database, or a folder for a Delta table")
     parser.add_argument("--slices", action="store_true")
     given = parser.parse_args()
     config = json.loads(given.config.read_text())
-    os.environ |= SETTINGS
+    os.environ |= SETTINGS if given.load else SETTINGS | EXTRACT_SETTINGS
     resources = sliced(config) if given.slices else incremental(config)
     run(config, resources, given.folder, given.load)
 

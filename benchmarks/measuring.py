@@ -61,7 +61,7 @@ def counted(candidate: Candidate, job: Job) -> Counted:
         with _start(command, job, stdout=subprocess.PIPE, stderr=log) as process:
             if candidate.output not in {"singer", "airbyte"}:
                 process.wait()  # its files are complete only at its end
-            found = count(candidate.output, process.stdout or (), job.folder)
+            found = count(candidate.output, process.stdout or (), job)
     _check(candidate, job, process.returncode)
     return found
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from benchmarks.candidates import PROJECT, TOOLS
 from benchmarks.charts import Bar, bar_chart
+from benchmarks.loading import LOADS
 from benchmarks.results import Results, load
 
 DOCS: Final = PROJECT / "docs"
@@ -15,14 +16,6 @@ PAGE: Final = DOCS / "performance.md"
 CHART: Final = DOCS / "charts" / "tools.svg"
 
 SIZES: Final = (100_000, 1_000_000, 10_000_000)
-WAYS: Final = {
-    "events.parquet": "`audit-events export` to Parquet",
-    "events.duckdb": "`audit-events export` to DuckDB",
-    "meltanolabs-target-postgres, BATCH": "tap and meltanolabs-target-postgres, batches",
-    "meltanolabs-target-postgres": "tap and meltanolabs-target-postgres",
-    "target-duckdb": "tap and target-duckdb",
-    "target-jsonl": "tap and target-jsonl",
-}
 
 
 def tools_table(results: Results) -> str:
@@ -67,10 +60,15 @@ def reading_table(results: Results) -> str:
 def loading_table(results: Results) -> str:
     """The time to load events from a service that responds at once, by way and size."""
     rows = []
-    for name, way in WAYS.items():
-        rate = results.find(name, 0).events_per_second
-        rows.append([way, f"{rate:,.0f}", *(_duration(size / rate) for size in SIZES)])
-    return _table(["into", "events/s", *(f"{size:,} events" for size in SIZES)], rows)
+    for name, candidate in LOADS.items():
+        figure = results.find(name, 0)
+        rate = figure.events_per_second
+        times = (_duration(size / rate) for size in SIZES)
+        both = {name, f"{name}, many"}
+        peak = max(each.peak_mib for each in results.figures if each.candidate in both)
+        rows.append([candidate.label, f"{rate:,.0f}", f"{peak:.0f}", *times])
+    sizes = (f"{size:,} events" for size in SIZES)
+    return _table(["into", "events/s", "peak memory, MiB", *sizes], rows)
 
 
 def machine_table(results: Results) -> str:

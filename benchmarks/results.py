@@ -1,8 +1,9 @@
 """The figures of one run of the benchmarks: the content of `results.json`."""
 
 import statistics
+import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -25,7 +26,7 @@ class Figure(msgspec.Struct, frozen=True):
     """The runs of one candidate against one sandbox.
 
     Attributes:
-        candidate: a name in `candidates.TOOLS` or `candidates.EXPORTS`, or that of a loader.
+        candidate: begins with a name in `candidates.TOOLS` or `loading.LOADS`.
         milliseconds: the time that each response took at least.
         events: how many events it delivered.
         requests: how many requests it sent in one run; None if that is not known.
@@ -52,6 +53,14 @@ class Figure(msgspec.Struct, frozen=True):
     def peak_mib(self) -> float:
         """The largest."""
         return max(run.peak_mib for run in self.runs)
+
+    def shown(self) -> Self:
+        """Show the figure on stderr while the next one is measured."""
+        sys.stderr.write(
+            f"{self.candidate:24} {self.milliseconds:4} ms {self.events:9,} events"
+            f" {self.seconds:7.2f} s {self.peak_mib:6.0f} MiB\n"
+        )
+        return self
 
 
 class Results(msgspec.Struct, frozen=True):

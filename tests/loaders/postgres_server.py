@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-import pytest
-
 from tests.loaders.loader import environment_of
 
 USER: Final = "postgres"
@@ -50,6 +48,8 @@ class PostgresServer:
     @contextmanager
     def full_disk(self, database: str, table: str) -> Iterator[None]:
         """Within the block, a table is on a disk of its own, which has room for few rows."""
+        import pytest  # noqa: PLC0415 - `make bench` uses this module without it
+
         name = f"disk_{uuid4().hex}"
         disk = self.folder / name
         disk.mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import slow_downs
-from benchmarks.candidates import TOOLS
+from benchmarks.candidates import TOOLS, Job
 from benchmarks.counting import count
 from benchmarks.measuring import counted, new_job
 from benchmarks.report import CHART, PAGE, chart, page
@@ -39,7 +39,7 @@ def test_repeated_events_are_found_and_the_last_state_is_kept(tmp_path: Path) ->
         {"type": "RECORD", "stream": "s", "record": {"id": "a"}},
         {"type": "STATE", "value": {"n": 2}},
     ]
-    found = count("singer", [json.dumps(each).encode() for each in messages], tmp_path)
+    found = count("singer", [json.dumps(each).encode() for each in messages], Job({}, tmp_path))
 
     assert found == (2, 1, {"n": 2})
 
