@@ -60,7 +60,8 @@ test-loaders: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader
 	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
 	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
 
-test-integrations: .venv/.installed .meltano/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients of other kinds: Airbyte's, dlt, Dagster, Meltano's loaders, query engines, and the image
+test-integrations: .venv/.installed .meltano/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients of other kinds: Airbyte's, dlt, Dagster, Meltano's loaders, query engines, and the image; UPDATE=1 updates docs/export.md
+	@$(if $(UPDATE),.venv/bin/python -m tests.cli.engines)
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 
 image: ## Build the container image with podman, buildah or docker; IMAGE_ARGS='--build-arg BASE=python:3.12-slim'

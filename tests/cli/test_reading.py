@@ -1,19 +1,28 @@
-"""The examples of `docs/export.md` read exports with the real query engines."""
+"""Real query engines read exports as `docs/export.md` says, and what arrives is what it shows."""
 
 import json
 import re
-import shutil
-from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tap_audit_events.sandbox import Service, generate
-from tests.builders import an_event
+from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
-from tests.examples.environments import run_python
-from tests.integrations.pipeline import NOON
+from tests.cli.engines import (
+    EVENTS,
+    FOLDER,
+    HAVE_DAYS,
+    NUMBER,
+    POLARS,
+    READINGS,
+    Reading,
+    cells,
+    export_all,
+    read,
+    run,
+)
+from tests.cli.exported import Event
 from tests.project.pages import sections
 
 pytestmark = pytest.mark.integrations
@@ -28,7 +37,6 @@ def examples(text: str) -> dict[str, str]:
 
 PAGE = sections("export.md")["Read it"]
 TABLES, LINES = map(examples, PAGE.text.split("### JSON Lines"))
-DATA_FRAMES = [name for name in TABLES if name not in {"pyiceberg", "deltalake"}]
 
 SEEN = {
     "duckdb": "events.project('id, action').fetchall()",
@@ -41,88 +49,50 @@ SEEN = {
 }
 """Expressions for the ids and actions that the examples of JSON Lines have read."""
 
-HUGE = 12345678901234567890123
 
-
-def hostile(id_: str, **details: Any) -> dict[str, Any]:
-    return an_event(id_, action={"type": "role_change", "details": details})
-
-
-EVENTS = [
-    *generate(120, days=3, seed=1, until=NOON),
-    hostile("007", count=HUGE),
-    hostile("1e5", count="text"),
-    hostile("2024-05-06", Region="eu"),
-    hostile("9F3A0E6E-0000-4000-8000-00000000000A", region="us", REGION="asia"),
-]
-
-
-def run(engine: str, code: str, folder: Path) -> str:
-    """Return what a program prints."""
-    environment = "readers"
-    if engine == "pyspark":
-        environment = "spark"
-        if shutil.which("java") is None:
-            pytest.skip("Spark needs Java, and there is none")
-    script = folder / "example.py"
-    script.write_text(code)
-    # Spark and its workers talk to each other on this machine only.
-    local = {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": ""}
-    done = run_python(environment, [script], folder=folder, environment=local)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.fixture
-def folder(service: Service, command: Command) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an export of each kind."""
-    service.add(EVENTS)
-    for to in ("events/", "events.jsonl"):
-        command("export", "--to", to, "--state", f"{to.strip('/')}.json").raise_for_exit_code()
-    return command.folder
+    created = tmp_path_factory.mktemp("exports")
+    export_all(created)
+    return created
 
 
-@pytest.mark.parametrize("engine", DATA_FRAMES)
-def test_the_engine_counts_the_events_of_each_day(engine: str, folder: Path) -> None:
-    printed = run(engine, TABLES[engine], folder)
-
-    days = Counter(event["occurredAt"][:10] for event in EVENTS)
-    found = re.findall(r"\b(20\d\d-\d\d-\d\d)\b\D+?(\d+)", printed)
-    assert {day: int(count) for day, count in found} == days
-
-
-def test_duckdb_opens_the_file_of_an_export(service: Service, command: Command) -> None:
-    """The file was written with the oldest DuckDB, and is read with the newest."""
-    service.add(EVENTS)
-    command("export", "--to", "events.duckdb").raise_for_exit_code()
-    (expression,) = re.findall(r"^A `\.duckdb` file: `(.+)`\.$", PAGE.text, re.MULTILINE)
-
-    printed = run("duckdb", f"import duckdb\nprint(len({expression}.fetchall()))\n", command.folder)
-
-    assert printed == f"{len(EVENTS)}\n"
-
-
-def test_iceberg_reads_the_days_of_the_filter_and_adds_later_exports(
-    service: Service, command: Command, folder: Path
+@pytest.mark.parametrize("reading", READINGS, ids=str)
+def test_the_engine_reads_every_value_and_the_page_shows_its_types(
+    reading: Reading, folder: Path
 ) -> None:
-    """The filter of the example begins on a day of its own."""
-    code = TABLES["pyiceberg"].replace("2026-01-01", NOON.date().isoformat())
-    today = sum(event["occurredAt"] >= NOON.date().isoformat() for event in EVENTS)
-    assert 0 < today < len(EVENTS)
-    assert run("pyiceberg", code, folder) == f"{today}\n"
+    """The page is updated by `make test-integrations UPDATE=1`."""
+    found = read(reading, folder)
 
-    later = NOON.strftime("%Y-%m-%dT%H:%M:01Z")
-    service.add([an_event("later", later)])
-    command("export", "--to", "events/", "--state", "events.json").raise_for_exit_code()
+    rows = {
+        id_: (micros, text, json.loads(details), *day)
+        for id_, micros, text, details, *day in found.rows
+    }
+    assert rows == {event["id"]: values_of(event, reading.output) for event in EVENTS}
+    assert NUMBER in json.dumps(found.exact)
+    assert NUMBER not in json.dumps(found.rounded)
+    name, version, *others = cells(reading, found)
+    shown = [line for line in PAGE.text.splitlines() if line.endswith(f"| {' | '.join(others)} |")]
+    assert any(line.startswith(f"| {name} ") and version in line for line in shown)
 
-    assert run("pyiceberg", code, folder) == f"{today + 1}\n"
-    assert run("pyiceberg", code, folder) == f"{today + 1}\n"
+
+def values_of(event: Event, output: str) -> tuple[object, ...]:
+    """The microseconds, the exact time, the details and the day of an event."""
+    text = event["occurredAt"]
+    time = datetime.fromisoformat(f"{text[:-1][:26]}+00:00")
+    micros = (time - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+    return micros, text, event["action"]["details"], *([text[:10]] if output in HAVE_DAYS else [])
 
 
-def test_deltalake_converts_the_folder(folder: Path) -> None:
-    """Afterwards the example of Polars still reads it."""
-    assert run("deltalake", TABLES["deltalake"], folder) == f"{len(EVENTS)}\n"
-    run("polars", TABLES["polars"], folder)
+def test_deltalake_converts_the_folder(service: Service, command: Command) -> None:
+    """Afterwards Polars still reads it."""
+    service.add(EVENTS)
+    command("export", "--to", FOLDER).raise_for_exit_code()
+    (polars,) = (each for each in READINGS if each.engine is POLARS)
+
+    assert run("readers", TABLES["deltalake"], command.folder) == f"{len(EVENTS)}\n"
+    assert len(read(polars, command.folder).rows) == len(EVENTS)
 
 
 @pytest.mark.parametrize("engine", LINES)
@@ -130,7 +100,7 @@ def test_the_columns_keep_ids_numbers_and_keys_of_json_lines(engine: str, folder
     """Each value is what the event has: ids, an integer of 23 digits, and keys of any case."""
     code = f"{LINES[engine]}\nimport json\nprint(json.dumps({SEEN[engine]}))\n"
 
-    printed = run(engine, code, folder)
+    printed = run("spark" if engine == "pyspark" else "readers", code, folder)
 
     rows = json.loads(printed.splitlines()[-1])
     actions = {id_: json.loads(text) if isinstance(text, str) else text for id_, text in rows}

@@ -2,16 +2,23 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from tests.integrations.pipeline import PROJECT
 
 TIMEOUT_SECONDS = 240
 
+OWN: Final = "own"
+"""The environment of the tests."""
+
 
 def python_of(name: str) -> Path:
     """The interpreter of an environment, which must be installed."""
+    if name == OWN:
+        return Path(sys.executable)
     folder = PROJECT / ".tools" / name
     assert (folder / ".installed").exists(), f"use `make .tools/{name}/.installed`"
     return folder / "bin" / "python"
