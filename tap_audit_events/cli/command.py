@@ -41,6 +41,9 @@ def _only_one(context: click.Context, option: click.Parameter, values: tuple[Any
     return values[0] if values else None
 
 
+_ONCE: dict[str, Any] = {"multiple": True, "callback": _only_one}
+
+
 def _path_of(text: str) -> Path:
     """The path of an option. An empty one, from an unset variable, would be the current folder."""
     if not text:
@@ -116,8 +119,7 @@ An export that is killed leaves each file whole: the old one or the new one. A t
 @click.option(
     "--to",
     required=True,
-    multiple=True,
-    callback=_only_one,
+    **_ONCE,
     metavar="PLACE",
     help="What to write; see below.",
 )
@@ -128,8 +130,7 @@ An export that is killed leaves each file whole: the old one or the new one. A t
 )
 @click.option(
     "--state",
-    multiple=True,
-    callback=_only_one,
+    **_ONCE,
     metavar="FILE",
     type=_path_of,
     help="Add only events that are new since the last export with this file. The first export"
@@ -230,8 +231,7 @@ Needs the extra [duckdb], and [postgres] for PostgreSQL."""
 @click.option(
     "--against",
     required=True,
-    multiple=True,
-    callback=_only_one,
+    **_ONCE,
     metavar="PLACE",
     help="What was loaded; see below.",
 )

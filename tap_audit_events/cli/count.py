@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -12,9 +13,9 @@ import msgspec
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.terminal.csv_line import csv_line
 from tap_audit_events.cli.terminal.process import write_stdout
 from tap_audit_events.cli.terminal.reporter import Reporter
+from tap_audit_events.cli.terminal.tables import TABLE_FORMATS
 from tap_audit_events.events.exact_json import decode_with
 from tap_audit_events.events.instants import instant_of
 
@@ -39,16 +40,13 @@ class _Named(msgspec.Struct, frozen=True, gc=False):
     id: msgspec.Raw = _ABSENT
 
 
-class _Action(msgspec.Struct, gc=False):
-    action: _Named = _Named()
+class _Event(msgspec.Struct, gc=False):
+    action: msgspec.Raw = _ABSENT
+    actor: msgspec.Raw = _ABSENT
 
 
-class _Actor(msgspec.Struct, gc=False):
-    actor: _Named = _Named()
-
-
-_decode_action = msgspec.json.Decoder(_Action).decode
-_decode_actor = msgspec.json.Decoder(_Actor).decode
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
 
 
 class Counts:
@@ -64,7 +62,6 @@ class Counts:
         self, by: str, *, most_groups: int = MAX_GROUPS, most_bytes: int = MAX_BYTES
     ) -> None:
         self._by = by
-        self._names: Callable[[EventPage], Iterable[tuple[bytes, ...]]] = _NAMES[by]
         self._most_groups = most_groups
         self._bytes_left = most_bytes
         self._counts: dict[tuple[bytes, ...], int] = {}
@@ -77,7 +74,7 @@ class Counts:
             ContractError: an event is nested too deeply to be read.
         """
         counts = self._counts
-        for name in self._names(page):
+        for name in _names(page, self._by):
             if name in counts:
                 counts[name] += 1
             elif self._has_room(name):
@@ -87,15 +84,17 @@ class Counts:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each group, those with most events first, but days in their order."""
-        columns = COLUMNS[self._by]
-        merged: dict[tuple[str | None, ...], int] = {}
+        merged: Counter[tuple[str | None, ...]] = Counter()
         for name, events in self._counts.items():  # the same text may be written in several ways
-            texts = tuple(map(_text, name))
-            merged[texts] = merged.get(texts, 0) + events
-        rows = sorted(merged.items(), key=_by_day if self._by == "day" else _by_events)
+            merged[tuple(map(_text, name))] += events
+        rows = sorted(merged.items(), key=lambda row: [text or "" for text in row[0]])
+        if self._by != "day":
+            rows.sort(key=lambda row: -row[1])
         if self.others:
-            rows.append(((OTHERS, *[None] * (len(columns) - 1)), self.others))
-        return [dict(zip(columns, name, strict=True)) | {"events": n} for name, n in rows]
+            rows.append(((OTHERS, None), self.others))
+        return [
+            dict(zip(COLUMNS[self._by], name, strict=False)) | {"events": n} for name, n in rows
+        ]
 
     def _has_room(self, name: tuple[bytes, ...]) -> bool:
         size = sum(map(len, name))
@@ -128,85 +127,20 @@ def run_count(by: str, format_: str, common: Common) -> None:
     reporter.done("Counted")
 
 
-# Names of groups, as the events' own JSON: so a value of any type is accepted
-
-
-def _days(page: EventPage) -> Iterable[tuple[bytes, ...]]:
-    return ((b'"%b"' % instant[:_DAY].encode(),) for instant in page.instants)
-
-
-def _actions(page: EventPage) -> Iterable[tuple[bytes, ...]]:
+def _names(page: EventPage, by: str) -> Iterator[tuple[bytes, ...]]:
+    """The group of each event, as the event's own JSON, so that a value may have any type."""
+    if by == "day":
+        yield from ((b'"%b"' % instant[:_DAY].encode(),) for instant in page.instants)
+        return
+    fields = [column.removeprefix(f"{by}_") for column in COLUMNS[by]]
     for text in page.raw:
         try:
-            yield (bytes(decode_with(_decode_action, text).action.type),)
+            named = decode_with(_decode_named, getattr(decode_with(_decode_event, text), by))
+            yield tuple(bytes(getattr(named, field)) for field in fields)
         except msgspec.ValidationError:
-            yield (b"null",)
-
-
-def _actors(page: EventPage) -> Iterable[tuple[bytes, ...]]:
-    for text in page.raw:
-        try:
-            actor = decode_with(_decode_actor, text).actor
-            yield bytes(actor.type), bytes(actor.id)
-        except msgspec.ValidationError:
-            yield b"null", b"null"
-
-
-_NAMES: Final = {"day": _days, "action": _actions, "actor": _actors}
+            yield (b"null",) * len(fields)
 
 
 def _text(name: bytes) -> str | None:
     value = json.loads(name, parse_int=str)  # Python refuses integers of more than 4,300 digits
     return value if isinstance(value, str | None) else name.decode()
-
-
-def _by_day(row: tuple[tuple[str | None, ...], int]) -> Any:
-    return row[0]
-
-
-def _by_events(row: tuple[tuple[str | None, ...], int]) -> Any:
-    return -row[1], [text or "" for text in row[0]]
-
-
-# What is printed
-
-
-def _as_table(columns: list[str], rows: list[dict[str, Any]]) -> str:
-    numbers = {"events"} | {
-        name for row in rows for name, value in row.items() if isinstance(value, int)
-    }
-    lines = [[_shown(row[name]) for name in columns] for row in rows]
-    widths = [max(map(len, column)) for column in zip(columns, *lines, strict=True)]
-    aligned = [
-        "  ".join(
-            text.rjust(width) if name in numbers else text.ljust(width)
-            for name, text, width in zip(columns, line, widths, strict=True)
-        )
-        for line in [columns, *lines]
-    ]
-    return "".join(f"{line}\n" for line in aligned)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    text = "" if value is None else str(value)
-    return text if text.isprintable() else repr(text)  # a name must not control the terminal
-
-
-def _as_csv(columns: list[str], rows: list[dict[str, Any]]) -> str:
-    lines = [columns, *([row[name] for name in columns] for row in rows)]
-    return "".join(f"{csv_line(line)}\n" for line in lines)
-
-
-def _as_json(columns: list[str], rows: list[dict[str, Any]]) -> str:
-    del columns
-    return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-
-
-TABLE_FORMATS: Final[Mapping[str, Callable[[list[str], list[dict[str, Any]]], str]]] = {
-    "table": _as_table,
-    "csv": _as_csv,
-    "json": _as_json,
-}
-"""How to print rows, for each value of ``--format``."""

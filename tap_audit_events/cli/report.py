@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,9 +13,14 @@ from typing import Final
 
 from tap_audit_events.cli.loaded.batches import Loaded, NoTableError, Range
 from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
-from tap_audit_events.cli.loaded.database import Database
+from tap_audit_events.cli.loaded.database import (
+    TemporaryDatabase,
+    query_errors,
+    temporary_database,
+)
 from tap_audit_events.cli.loaded.sources import is_database, open_database, open_loaded
-from tap_audit_events.cli.loaded.times import days_of
+from tap_audit_events.cli.loaded.tables import Database
+from tap_audit_events.cli.loaded.times import DAY, TIMES, position_of
 from tap_audit_events.cli.proof.calendar import Calendar, Span, merged, year_span
 from tap_audit_events.cli.proof.calendar_picture import html_page, svg_picture
 from tap_audit_events.cli.terminal.process import write_stderr
@@ -27,6 +32,10 @@ from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.outputs.durable import unusable
 from tap_audit_events.outputs.whole_file import WholeFile
 
+_DAYS: Final = (
+    f"WITH {{source}}, {TIMES} SELECT {DAY}, count(*) FROM times"
+    " WHERE microsecond BETWEEN ? AND ? GROUP BY 1"
+)
 _ALL_ACTION_TYPES: Final = ("", "[]", "{}")
 """An empty array as text, in each of the ways in which loaders store arrays."""
 
@@ -44,16 +53,16 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
         raise unusable(
             f"--to {sanitize(to)} has no known format: end it with a name and .svg or .html"
         )
-    now = datetime.now(UTC)
-    with interrupting(stop):
+    now = datetime.now(UTC).replace(tzinfo=None)
+    with temporary_database() as own, interrupting(stop):
         if is_database(source):
-            with open_database(source, "--from") as database:
+            with open_database(source, "--from", own) as database:
                 calendar = read_calendar(database, year, schema, now)
         elif schema is not None:
             raise SettingsError(["--schema names a schema of a database: leave it out for a file"])
         else:
-            with open_loaded(source, None, option="--from") as files:
-                calendar = calendar_of_files(files, year, now)
+            with open_loaded(source, None, own, option="--from") as files:
+                calendar = calendar_of_files(files, own, year, now)
     with closing(WholeFile(Path(to))) as file:
         file.write([draw(calendar).encode()])
         file.commit()
@@ -63,7 +72,7 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
 def summary(calendar: Calendar) -> str:
     """The calendar in one sentence."""
     text = f"{sum(calendar.events.values()):,} events in {calendar.year}"
-    if calendar.has_coverage:
+    if calendar.gaps is not None:
         gaps = len(calendar.gaps)
         text += f", {gaps} gaps" if gaps != 1 else ", 1 gap"
     return f"{text}; {note}" if (note := calendar.note) else text
@@ -78,16 +87,16 @@ def read_calendar(database: Database, year: int, schema: str | None, now: dateti
         OutputError: a table cannot be read.
     """
     prefix = f"{schema}." if schema else ""
-    within = year_span(year, _in_utc(now))
+    within = year_span(year, now)
     events = _events(database, f"{prefix}{STREAM}", year)
     table = f"{prefix}{COVERAGE_STREAM}"
     try:
         types = database.types(table)
     except NoTableError:
-        return _without_coverage(events, year, within)
+        return Calendar(year, events, None, until=within[1])
     spans = _spans(database, table, types)
     organizations, limited = _counts(database, spans, within)
-    gaps = merged(_gaps(database, spans, within)) if organizations else (within,)
+    gaps = merged(database.query(_gaps(spans, within))) if organizations else (within,)
     return Calendar(
         year=year,
         events=events,
@@ -98,21 +107,20 @@ def read_calendar(database: Database, year: int, schema: str | None, now: dateti
     )
 
 
-def calendar_of_files(files: Loaded, year: int, now: datetime) -> Calendar:
+def calendar_of_files(files: Loaded, own: TemporaryDatabase, year: int, now: datetime) -> Calendar:
     """The calendar of a year, from the files of an export, which have no coverage records.
 
     Raises:
         OutputError: they cannot be read.
     """
-    days: Counter[str] = Counter()
-    for batch in files.batches(_range_of(year)):
-        days.update(days_of(batch, _range_of(year)))
-    events = {date.fromisoformat(day): count for day, count in days.items()}
-    return _without_coverage(events, year, year_span(year, _in_utc(now)))
-
-
-def _without_coverage(events: dict[date, int], year: int, within: Span) -> Calendar:
-    return Calendar(year, events, (), until=within[1], organizations=0, has_coverage=False)
+    within = _range_of(year)
+    bounds = [position_of(each)[0] for each in (within.start, within.end)]
+    events: Counter[date] = Counter()
+    for rows in files.batches(within):
+        with query_errors(rows):
+            found = own.execute(_DAYS, bounds, rows).fetchall()
+        events.update({date.fromisoformat(day): count for day, count in found})
+    return Calendar(year, events, None, until=year_span(year, now)[1])
 
 
 def _events(database: Database, table: str, year: int) -> dict[date, int]:
@@ -146,23 +154,22 @@ def _spans(database: Database, table: str, types: Mapping[str, str]) -> str:
 
 def _counts(database: Database, spans: str, within: Span) -> tuple[int, int]:
     """How many organizations have records, and how many records are for some action types."""
-    start, end = map(_sql, within)
     sql = (
-        "SELECT count(DISTINCT organization_id), sum(CASE WHEN is_limited"
-        f" AND covered_from < {end} AND covered_until > {start} THEN 1 ELSE 0 END)"
+        "SELECT count(DISTINCT organization_id), count(*) FILTER (WHERE is_limited"
+        f" AND covered_from < TIMESTAMP '{within[1]}' AND covered_until > TIMESTAMP '{within[0]}')"
         f" FROM ({spans}) AS spans"
     )
     ((organizations, limited),) = database.query(sql)
-    return organizations, int(limited or 0)
+    return organizations, limited
 
 
-def _gaps(database: Database, spans: str, within: Span) -> Iterator[Span]:
-    """The time that an organization does not cover, from the database, in order.
+def _gaps(spans: str, within: Span) -> str:
+    """A query for the time that an organization does not cover, in order.
 
     A microsecond is not a gap: loaders cut the end of a range, such as ``23:59:59.999999999Z``.
     """
-    start, end = map(_sql, within)
-    sql = f"""
+    start, end = (f"TIMESTAMP '{each}'" for each in within)
+    return f"""
         WITH spans AS ({spans}),
         covered AS (
             SELECT organization_id, greatest(covered_from, {start}) AS covered_from,
@@ -182,21 +189,12 @@ def _gaps(database: Database, spans: str, within: Span) -> Iterator[Span]:
         SELECT missing_from, missing_until FROM gaps
         WHERE missing_until - missing_from > INTERVAL '1 microsecond' ORDER BY 1, 2
     """
-    return iter(database.query(sql))
-
-
-def _sql(time: datetime) -> str:
-    return f"TIMESTAMP '{time.isoformat(' ')}'"
 
 
 def _range_of(year: int) -> Range:
     return Range(
         Instant(f"{year:04}-01-01T00:00:00"), Instant(f"{year:04}-12-31T23:59:59.999999999")
     )
-
-
-def _in_utc(time: datetime) -> datetime:
-    return time.astimezone(UTC).replace(tzinfo=None)
 
 
 def _date(text: str | None) -> date | None:

@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
 from os.path import exists
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
 from msgspec import structs
 
-from tap_audit_events.cli.count import TABLE_FORMATS
 from tap_audit_events.cli.loaded.batches import Loaded, Range, unreadable
+from tap_audit_events.cli.loaded.database import temporary_database
 from tap_audit_events.cli.loaded.files import SUFFIXES
 from tap_audit_events.cli.loaded.sources import open_loaded
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.proof.comparison import Comparison, Counts
+from tap_audit_events.cli.proof.comparison import COUNTS, Comparison
 from tap_audit_events.cli.proof.differences import DifferenceLists
 from tap_audit_events.cli.proof.kept_pages import KeptPages
 from tap_audit_events.cli.proof.repair import (
-    JsonLinesRepair,
     Repair,
-    SingerRepair,
     check_columns,
+    json_lines_repair,
+    singer_repair,
 )
 from tap_audit_events.cli.terminal.process import ReaderGoneError, write_stdout
 from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.cli.terminal.signals import interrupting
-from tap_audit_events.cli.terminal.temporary_folder import temporary_folder
+from tap_audit_events.cli.terminal.tables import TABLE_FORMATS
 from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.exact_json import decode_with
-from tap_audit_events.events.instants import EARLIEST, Instant, instant_of, whole_second
+from tap_audit_events.events.instants import EARLIEST, instant_of, whole_second
 from tap_audit_events.outputs.durable import (
     check_files_differ,
     output_errors,
@@ -46,10 +46,6 @@ from tap_audit_events.outputs.durable import (
     unusable,
 )
 from tap_audit_events.outputs.whole_file import WholeFile
-
-COLUMNS: Final = ("day", *(field.name for field in fields(Counts)))
-_EVENTS_AT_ONCE: Final = 10_000
-"""Events of the service that are added to the database at once."""
 
 _NO_ORGANIZATION: Final = "does not say its organization: with several, each needs organization_id"
 _ALL_OF_OTHERS: Final = (
@@ -101,52 +97,42 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
     settings = common.settings_of(config) if config else common.settings()
     within = _range_of(settings)
     organizations = [each.organization_id.lower() for each in settings.each()]
-    with ExitStack() as stack:
-        place = stack.enter_context(ExitStack())
-        with interrupting(common.stop):
-            loaded = place.enter_context(open_loaded(options.against, options.table, organizations))
-        if settings.organizations and not loaded.has_organizations:
-            raise unreadable(loaded.name, "it has no column organization_id, but the settings name"
-                             " several organizations")  # fmt: skip
-        if settings.action_types:
-            common.logger.warning(
-                "action_types is set: loaded events of other types count as too many"
-            )
-        with output_errors(temporary_folder()):
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="audit-events-")))
-        with output_errors(folder):
-            comparison = stack.enter_context(
-                closing(
-                    Comparison(
-                        folder,
-                        within,
-                        loaded.unit_nanoseconds,
-                        organizations,
-                        are_several=bool(settings.organizations),
-                    )
+    with temporary_database() as database, ExitStack() as files:
+        with ExitStack() as opened:  # closed before the first request: a loader may be waiting
+            with interrupting(common.stop):
+                loaded = opened.enter_context(
+                    open_loaded(options.against, options.table, database, organizations)
                 )
+            if settings.organizations and not loaded.has_organizations:
+                raise unreadable(loaded.name, "it has no column organization_id, but the settings"
+                                 " name several organizations")  # fmt: skip
+            if settings.action_types:
+                common.logger.warning(
+                    "action_types is set: loaded events of other types count as too many"
+                )
+            comparison = Comparison(
+                database,
+                within,
+                loaded.unit_nanoseconds,
+                organizations,
+                are_several=bool(settings.organizations),
             )
-        lists = DifferenceLists(list_file := _new_file(options.list_file, stack))
-        repair = kept = None
-        if repair_file := _new_file(options.repair, stack):
-            repair = _repair(options, config, settings, common, repair_file)
-            repair.start()
-            with output_errors(folder):
-                kept = KeptPages(folder / "pages")
-        verification = Verification(common, comparison, folder)
-        verification.read_loaded(loaded, within)
-        if repair is not None and options.catalog is None:
-            check_columns(repair, loaded)
-        place.close()  # before the first request: a loader may be waiting for the database
-        wide = within.widened(loaded.unit_nanoseconds)
-        missing = verification.read_service(settings, wide, lists, kept)
-        if repair is not None and kept is not None:
-            with output_errors(folder):
+            lists = DifferenceLists(list_file := _new_file(options.list_file, files))
+            repair_file = _new_file(options.repair, files)
+            repair = repair_file and _repair(options, config, settings, common, repair_file)
+            read_loaded(loaded, within, comparison, common)
+            if repair and options.catalog is None:
+                check_columns(repair, loaded)
+        with output_errors(database.folder):
+            kept = KeptPages(database.folder / "pages") if repair else None
+        missing = _read_service(settings, comparison, lists, kept, common)
+        if repair and kept:
+            with output_errors(database.folder):
                 for organization_id, texts in kept.events(missing):
                     repair.write(organization_id, texts)
         for file in filter(None, (list_file, repair_file)):
             file.commit()
-    if missing and isinstance(repair, SingerRepair) and not options.catalog:
+    if missing and repair and options.repair_format == "singer" and not options.catalog:
         common.logger.warning(
             "The file of --repair has every field that stream_maps keep: if the tap runs with a"
             " catalog that deselects fields, run again with --catalog"
@@ -173,12 +159,11 @@ def _repair(
     common: Common,
     file: WholeFile,
 ) -> Repair:
+    write = file.write_bytes
     if options.repair_format == "jsonl":
-        has_catalog = options.catalog is not None
-        return JsonLinesRepair(config, has_catalog=has_catalog, write=file.write_bytes)
+        return json_lines_repair(config, has_catalog=options.catalog is not None, write=write)
     catalog = None if options.catalog is None else read_json_file("catalog", options.catalog)
-    runtime, write = common.runtime(), file.write_bytes
-    return SingerRepair(config, settings, catalog, runtime=runtime, write=write)
+    return singer_repair(config, settings, catalog, runtime=common.runtime(), write=write)
 
 
 def _new_file(path: Path | None, stack: ExitStack) -> WholeFile | None:
@@ -203,106 +188,77 @@ def _check_files(options: VerifyOptions) -> None:
                            " loaded: choose another folder")  # fmt: skip
 
 
-class Verification:
-    """Reads both sides into a comparison, whose temporary files are in a folder."""
+def read_loaded(loaded: Loaded, within: Range, comparison: Comparison, common: Common) -> None:
+    """Read what was loaded, without the events of organizations that are not in the settings.
 
-    def __init__(self, common: Common, comparison: Comparison, folder: Path) -> None:
-        self._common = common
-        self._comparison = comparison
-        self._folder = folder
+    Raises:
+        OutputError: it cannot be read.
+        StoppedError: a signal asked the run to stop.
+    """
+    is_any, has_batch = not loaded.guesses_organizations, False
+    with (
+        closing(Reporter(within.end, quiet=common.quiet)) as reporter,
+        interrupting(common.stop),
+    ):
+        for batch in loaded.batches(within):
+            is_any = is_any or comparison.has_any_in_settings(batch)
+            reporter.rows(comparison.add_loaded(batch))
+            has_batch = True
+        if has_batch and not is_any:
+            raise unreadable(loaded.name, _ALL_OF_OTHERS)
+        event_id = comparison.id_without_organization()
+    if event_id is not None:
+        raise unreadable(loaded.name, f"event {sanitize(event_id)} {_NO_ORGANIZATION}")
 
-    def read_loaded(self, loaded: Loaded, within: Range) -> None:
-        """Read what was loaded, without the events of organizations that are not in the settings.
 
-        Raises:
-            OutputError: it cannot be read.
-            StoppedError: a signal asked the run to stop.
-        """
-        comparison, is_any = self._comparison, not loaded.guesses_organizations
-        has_batch = False
-        with (
-            closing(Reporter(within.end, quiet=self._common.quiet)) as reporter,
-            interrupting(self._common.stop),
-        ):
-            for batch in loaded.batches(within):
-                with output_errors(self._folder):
-                    is_any = is_any or comparison.has_any_in_settings(batch)
-                    reporter.rows(comparison.add_loaded(batch))
-                has_batch = True
-            if has_batch and not is_any:
-                raise unreadable(loaded.name, _ALL_OF_OTHERS)
-            with output_errors(self._folder):
-                event_id = comparison.id_without_organization()
-        if event_id is not None:
-            raise unreadable(loaded.name, f"event {sanitize(event_id)} {_NO_ORGANIZATION}")
+def _read_service(
+    settings: Settings,
+    comparison: Comparison,
+    lists: DifferenceLists,
+    kept: KeptPages | None,
+    common: Common,
+) -> Sequence[int]:
+    """Read the range from the service, compare, and return the numbers of missing events.
 
-    def read_service(
-        self, settings: Settings, wide: Range, lists: DifferenceLists, kept: KeptPages | None
-    ) -> Sequence[int]:
-        """Read the range from the service, compare, and return the numbers of missing events.
-
-        Raises:
-            AuditEventsError: not all events could be read.
-        """
-        start = None if wide.start == EARLIEST else wide.start
-        events = self._common.events_of(
-            structs.replace(settings, start_date=start, end_date=wide.end)
-        )
-        reporter = Reporter(wide.end, quiet=self._common.quiet)
-        added = _Adder(self._comparison)
-        with closing(reporter), closing(events.pages()) as pages:
-            for page in pages:
-                ids = [decode_with(_decode_id, text).id for text in page.raw]
-                with output_errors(self._folder):
-                    added.add(page.organization_id, ids, page.instants)
-                    if kept is not None:
-                        kept.add(page)
-                reporter.page(page)
-            missing = array("q")
-            with output_errors(self._folder), interrupting(self._common.stop):
-                added.flush()
-                for number, difference in self._comparison.differences():
-                    lists.add(difference)
-                    if difference.kind == "missing":
-                        missing.append(number)
+    Raises:
+        AuditEventsError: not all events could be read.
+    """
+    start, end = comparison.wide.start, comparison.wide.end
+    events = common.events_of(
+        structs.replace(settings, start_date=None if start == EARLIEST else start, end_date=end)
+    )
+    missing = array("q")
+    with (
+        closing(Reporter(end, quiet=common.quiet)) as reporter,
+        closing(events.pages()) as pages,
+    ):
+        for page in pages:
+            ids = [decode_with(_decode_id, text).id for text in page.raw]
+            comparison.add_service(page.organization_id, ids, page.instants)
+            if kept is not None:
+                with output_errors(kept.path):
+                    kept.add(page)
+            reporter.page(page)
+        with interrupting(common.stop):
+            for number, difference in comparison.differences():
+                lists.add(difference)
+                if difference.kind == "missing":
+                    missing.append(number)
         # Not those next to the range, which are read as the table may have rounded their times.
-        reporter.events = sum(each.service for each in self._comparison.days.values())
+        reporter.events = sum(day["service"] for day in comparison.days.values())
         reporter.done("Compared")
-        return missing
+    return missing
 
 
-class _Adder:
-    """Adds events of the service to a comparison, many at once."""
-
-    def __init__(self, comparison: Comparison) -> None:
-        self._comparison = comparison
-        self._organizations: list[str] = []
-        self._ids: list[str] = []
-        self._instants: list[Instant] = []
-
-    def add(self, organization_id: str, ids: list[str], instants: Sequence[Instant]) -> None:
-        self._organizations += [organization_id.lower()] * len(ids)
-        self._ids += ids
-        self._instants += instants
-        if len(self._ids) >= _EVENTS_AT_ONCE:
-            self.flush()
-
-    def flush(self) -> None:
-        self._comparison.add_service(self._organizations, self._ids, self._instants)
-        for column in (self._organizations, self._ids, self._instants):
-            column.clear()
-
-
-def _print(format_: str, days: dict[str, Counts], lists: DifferenceLists) -> None:
-    rows = [_row(day, days[day]) for day in sorted(days)]
+def _print(format_: str, days: dict[str, Counter[str]], lists: DifferenceLists) -> None:
+    rows = [_row(day, counts) for day, counts in sorted(days.items())]
     if format_ == "table":
-        total = Counts(*(sum(row[name] for row in rows) for name in COLUMNS[1:]))
-        rows.append(_row("total", total))
-    text = TABLE_FORMATS[format_](list(COLUMNS), rows)
+        rows.append(_row("total", sum(days.values(), Counter())))
+    text = TABLE_FORMATS[format_](["day", *COUNTS], rows)
     if format_ == "table":
         text += lists.text()
     write_stdout(text.encode())
 
 
-def _row(day: str, counts: Counts) -> dict[str, Any]:
-    return {"day": day} | asdict(counts)
+def _row(day: str, counts: Counter[str]) -> dict[str, Any]:
+    return {"day": day} | {name: counts[name] for name in COUNTS}

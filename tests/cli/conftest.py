@@ -1,10 +1,12 @@
 """The command `audit-events`, with the settings of the test's own service."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tap_audit_events.cli.loaded.database import TemporaryDatabase, temporary_database
 from tests.cli.command import Command
 
 
@@ -14,3 +16,10 @@ def command(settings: dict[str, Any], tmp_path: Path) -> Command:
     folder = tmp_path / "folder"
     folder.mkdir()
     return Command(folder, settings)
+
+
+@pytest.fixture
+def database() -> Iterator[TemporaryDatabase]:
+    """Reads what was loaded."""
+    with temporary_database() as database:
+        yield database

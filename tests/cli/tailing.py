@@ -2,13 +2,15 @@
 
 import json
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
-from tests.cli.command import Command
+from tests.cli.command import Command, Done
 from tests.forking import PipedTap
 from tests.shared_server import SHARED, SharedServer, an_id
 
@@ -43,9 +45,19 @@ def wait_for_a_poll(service: Service, run: PipedTap) -> None:
     assert b"Retry 1 of 8" in run.stderr.readline()
 
 
-def of_two(tmp_path: Path, shared: SharedServer) -> Command:
-    """The command with two organizations and without retries."""
-    return of_several(2, tmp_path, shared)
+@contextmanager
+def following(services: list[Service], tmp_path: Path, *arguments: str) -> Iterator[PipedTap]:
+    """Follow the events of several organizations, without retries."""
+    with SharedServer(services).served() as served:
+        command = of_several(len(services), tmp_path, served)
+        with command.started("tail", "--follow", *FAST, *arguments) as run:
+            yield run
+
+
+def tail(services: list[Service], tmp_path: Path, *arguments: str) -> Done:
+    """Print the newest events of several organizations, without retries."""
+    with SharedServer(services).served() as served:
+        return of_several(len(services), tmp_path, served)("tail", *arguments)
 
 
 def of_several(count: int, tmp_path: Path, shared: SharedServer) -> Command:

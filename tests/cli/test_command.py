@@ -11,7 +11,6 @@ import termios
 import pytest
 
 from tap_audit_events.cli.command import audit_events
-from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.outputs.formats import FORMATS
 from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
 from tests.builders import an_event
@@ -109,18 +108,6 @@ def test_a_file_overrides_the_environment(service: Service, command: Command) ->
     assert "chmod 600" in readable
 
 
-def test_an_empty_variable_is_unset(service: Service, command: Command) -> None:
-    """Compose files leave it like this if they pass on a variable that is not set."""
-    service.add(history(10))
-    needed = {"base_url", "organization_id", "access_token"}
-    others = [*(SETTINGS_SCHEMA["properties"].keys() - needed), "stream_maps", "batch_config"]
-
-    done = command("tail", **{f"TAP_AUDIT_EVENTS_{name.upper()}": "" for name in others})
-
-    assert len(done.raise_for_exit_code().lines) == 10
-    assert done.warnings == []
-
-
 def test_settings_of_the_tap_alone_are_warned_about(service: Service, command: Command) -> None:
     """Without the warning, users might believe that their stream maps mask values here."""
     config = {"stream_maps": {"audit_events": {"actor": "__NULL__"}}, "page_size": 5}
@@ -205,16 +192,6 @@ def test_a_wrong_setting_is_reported_in_one_line(
     assert done.exit_code == 1
     assert done.error.startswith(error)
     assert done.log.count("\n") == 1
-
-
-def test_the_token_is_masked_in_a_wrong_command_line(command: Command) -> None:
-    """The settings have not been read yet, so it is recognized by its form."""
-    token = "acme_pat_0a1b2c3d4e5f"
-
-    done = command("tail", f"--{token}")
-
-    assert done.exit_code == 2
-    assert token not in done.log
 
 
 # The terminal

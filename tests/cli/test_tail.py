@@ -54,14 +54,6 @@ def test_events_are_printed_unchanged(service: Service, command: Command) -> Non
     assert [json.loads(line) for line in done.stdout.split(b"\n")[:-1]] == HOSTILE
 
 
-def test_only_events_of_the_range_are_printed(service: Service, command: Command) -> None:
-    service.add(history(100))
-    options = ("--start", "2024-05-06T00:00:00Z", "--end", "2024-05-06T02:24:00Z")
-
-    assert ids(command("tail", *options).lines) == [f"{n:05}" for n in range(6)]
-    assert ids(command("tail", "-n", "2", *options).lines) == ["00004", "00005"]
-
-
 SECONDS = [
     *(an_event(id=f"a{n:02}", at=f"2024-05-31T23:59:{n:02}Z") for n in range(60)),
     *(an_event(id=f"b{n:03}", at="2024-06-01T00:00:00Z") for n in range(500)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import OutputError, missing_extra
 from tap_audit_events.events.instants import Instant, later, next_whole_second, whole_second
@@ -60,40 +60,29 @@ class Range:
         )
 
 
-class Loaded(Protocol):
-    """A place into which events were loaded.
+class Loaded(NamedTuple):
+    """Events that were loaded into a place.
 
     Attributes:
-        name: what it is called in messages; contains no password.
+        name: what the place is called in messages; contains no password.
+        unit_nanoseconds: the smallest difference between two times that it can store, 0 if it
+            stores every digit.
+        batches: reads all events of a range, perhaps with others. It raises `OutputError` (code
+            ``AE-LOADED``) if they cannot be read.
+        columns: reads which columns each table or file has; None if they are not known.
         has_organizations: whether each event has its organization.
         guesses_organizations: whether the organization may only be in ``scope.organizationId``,
             whose form the service chooses (interface.md 2.6).
-        unit_nanoseconds: the smallest difference between two times that it can store, 0 if it
-            stores every digit.
+        columns_are_all: whether `columns` has also those in which no event has a value.
     """
 
     name: str
-
-    @property
-    def has_organizations(self) -> bool: ...
-    @property
-    def guesses_organizations(self) -> bool: ...
-    @property
-    def unit_nanoseconds(self) -> int: ...
-
-    def columns(self) -> Collection[str] | None:
-        """The columns that each table or file has; None if they are not known."""
-
-    @property
-    def columns_are_all(self) -> bool:
-        """Whether `columns` has also those in which no event has a value."""
-
-    def batches(self, within: Range) -> Iterator[pa.Table | Query]:
-        """All events of a range, perhaps with others.
-
-        Raises:
-            OutputError: they cannot be read (code ``AE-LOADED``).
-        """
+    unit_nanoseconds: int
+    batches: Callable[[Range], Iterator[pa.Table | Query]]
+    columns: Callable[[], Collection[str] | None]
+    has_organizations: bool
+    guesses_organizations: bool = False
+    columns_are_all: bool = True
 
 
 class NoTableError(OutputError):

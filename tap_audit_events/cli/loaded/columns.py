@@ -86,7 +86,7 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
         place: what to call the table in messages.
 
     Raises:
-        OutputError: the id or the time has no column, or one of the columns is of type JSON.
+        OutputError: the id or the time has no column, or one of the columns has no texts or times.
     """
     by_lower_name = {name.lower(): name for name in types}
     time = next((by_lower_name[name] for name in TIMES if name in by_lower_name), None)
@@ -98,6 +98,8 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
         if name is not None and _NOT_TEXT.match(types[name].lower()):
             raise unreadable(place, f"its column {name} has {types[name]}, not text: name a view"
                              " that has it as text")  # fmt: skip
+    if organization is not None and _NUMBER.match(types[organization].lower()):
+        raise unreadable(place, f"its column {organization} has {types[organization]}, not text")
     return Columns(
         id=by_lower_name["id"],
         time=TimeColumn(time, types[time].lower()),
@@ -105,13 +107,11 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
     )
 
 
-def check_organizations(columns: Columns, types: Mapping[str, str], place: str) -> None:
-    """Raise `OutputError` if the organizations in a table are numbers."""
-    name = columns.organization
-    if name is not None and _NUMBER.match(types[name].lower()):
-        raise unreadable(place, f"its column {name} has {types[name]}, not text")
-
-
 def quoted(name: str) -> str:
     """A name for SQL; a dot separates a schema and a table."""
     return ".".join(f'"{part}"' for part in name.replace('"', '""').split("."))
+
+
+def text_of(name: str | None) -> str:
+    """An expression for a column as text, NULL without a column."""
+    return "NULL::VARCHAR" if name is None else f"CAST({quoted(name)} AS VARCHAR)"

@@ -1,98 +1,125 @@
-"""The events in a table of a database of any kind."""
+"""The temporary database, which reads what was loaded: it writes to a folder what is too much."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
-from tap_audit_events.cli.loaded.batches import Range, batch_of
-from tap_audit_events.cli.loaded.columns import (
-    TimeColumn,
-    check_organizations,
-    find_columns,
-    quoted,
-)
-from tap_audit_events.errors.exceptions import sanitize
+import duckdb
+import pyarrow as pa
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from tap_audit_events.cli.loaded.batches import Query, unreadable
+from tap_audit_events.errors.exceptions import OutputError, sanitize
+from tap_audit_events.outputs.durable import output_errors
+
+OWN: Final = "_audit_events_compared"
+"""The catalog of its own tables; a DuckDB file becomes the catalog of the file's name."""
+
+_MEGABYTES: Final = 32, 4096
+"""The memory of the database: at first, and at most. A Parquet file may have pages of any size."""
+
+_CONFIG: Final = {
+    "threads": 1,
+    "autoinstall_known_extensions": "false",  # else DuckDB downloads one for a SQLite file
+}
+
+Rows: TypeAlias = pa.Table | Query
 
 
-class Database(Protocol):
-    """A database, opened to be read. Its methods raise `OutputError` if they cannot read it.
+class TemporaryDatabase:
+    """A database in a folder for temporary files.
 
     Attributes:
-        name: what it is called in messages; contains no password.
+        folder: the folder.
+        megabytes: the memory that it may use so far.
     """
 
-    name: str
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.megabytes, self._most_megabytes = _MEGABYTES
+        self._connection = duckdb.connect(config={**_CONFIG, "temp_directory": str(folder)})
+        self._connection.execute(f"ATTACH ':memory:' AS {OWN}; USE {OWN}; DETACH memory")
+        self._limit_memory()
 
-    def close(self) -> None:
-        """End the connection, or close the file."""
+    def execute(
+        self, sql: str, values: Any = None, rows: Rows | None = None
+    ) -> duckdb.DuckDBPyConnection:
+        """Execute a statement, with more memory if it needs that.
 
-    def types(self, table: str) -> dict[str, str]:
-        """The type of each column of a table, by its name.
+        Args:
+            sql: the statement. ``{source}`` in it stands for `rows`, as the table ``batch``.
+            values: its parameters.
+            rows: what it reads.
+        """
+        source = rows.sql if isinstance(rows, Query) else "FROM arrow_batch"
+        statement = sql.replace("{source}", f"batch AS ({source})")
+        while True:
+            if isinstance(rows, pa.Table):
+                # As a stream: of a table, DuckDB makes a data set, whose library needs 20 MB.
+                self._connection.register("arrow_batch", rows.__arrow_c_stream__())
+            try:
+                return self._connection.execute(statement, values)
+            except duckdb.OutOfMemoryException:
+                if self.megabytes >= self._most_megabytes:
+                    raise
+            self.megabytes *= 2
+            self._limit_memory()
+
+    @contextmanager
+    def attached(self, path: Path) -> Iterator[None]:
+        """Within the block, unqualified names are those of a DuckDB file, which is only read.
 
         Raises:
-            NoTableError: there is no such table.
+            duckdb.Error: it cannot be opened.
         """
+        names = "SELECT database_name FROM duckdb_databases()"
+        before = {*self._connection.execute(names).fetchall()}
+        self._connection.execute("ATTACH '{}' (READ_ONLY)".format(str(path).replace("'", "''")))
+        ((name,),) = {*self._connection.execute(names).fetchall()} - before
+        self._connection.execute(f'USE "{name}"')
+        try:
+            yield
+        finally:
+            self._connection.execute(f'USE {OWN}; DETACH "{name}"')
 
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query, which are few."""
+    def close(self) -> None:
+        """Free the memory, and remove the temporary files."""
+        self._connection.close()
 
-    def texts(self, sql: str) -> Iterator[Sequence[tuple[str | None, ...]]]:
-        """The rows of a query for texts, at most `BATCH_ROWS` at a time."""
-
-    def time_as_text(self, column: TimeColumn) -> str:
-        """An expression for a time as text, in UTC if it is stored with a time zone."""
-
-    def timestamp(self, column: TimeColumn) -> str:
-        """An expression for a time as TIMESTAMP in UTC; a text without an offset is in UTC."""
-
-    def condition(self, column: TimeColumn, within: Range) -> str:
-        """A condition that is true for all rows of a range, and perhaps for others."""
+    def _limit_memory(self) -> None:
+        self._connection.execute(f"SET memory_limit = '{self.megabytes}MB'")
 
 
-class TableRows:
-    """The events in a table.
-
-    Args:
-        database: the database.
-        table: the table, perhaps with its schema before a dot.
+@contextmanager
+def temporary_database() -> Iterator[TemporaryDatabase]:
+    """A database whose files are removed at the end of the block.
 
     Raises:
-        OutputError: there is no such table, or it lacks a column or has one of another type.
+        OutputError: no folder for temporary files can be written to: the disk may be full.
     """
+    try:
+        system_folder = Path(tempfile.gettempdir())
+    except FileNotFoundError:
+        reason = "no folder for temporary files: set TMPDIR"
+        raise OutputError(reason, "AE-EXPORT") from None
+    with output_errors(system_folder):
+        temporary = tempfile.TemporaryDirectory(prefix="audit-events-")
+    with temporary as folder:
+        with output_errors(Path(folder)):
+            database = TemporaryDatabase(Path(folder))
+        with closing(database):
+            yield database
 
-    guesses_organizations = False
-    columns_are_all = True
 
-    def __init__(self, database: Database, table: str) -> None:
-        self.name = f"{database.name}, table {sanitize(table)}"
-        self._database = database
-        self._table = table
-        self._types = types = database.types(table)
-        self._columns = find_columns(types, self.name)
-        check_organizations(self._columns, types, self.name)
-
-    def columns(self) -> Collection[str]:
-        return self._types.keys()
-
-    @property
-    def has_organizations(self) -> bool:
-        return self._columns.organization is not None
-
-    @property
-    def unit_nanoseconds(self) -> int:
-        return self._columns.time.unit_nanoseconds
-
-    def batches(self, within: Range) -> Iterator[pa.Table]:
-        columns, database = self._columns, self._database
-        organization = "NULL" if columns.organization is None else quoted(columns.organization)
-        sql = (
-            f"SELECT CAST({organization} AS VARCHAR), CAST({quoted(columns.id)} AS VARCHAR),"  # noqa: S608 - quoted
-            f" {database.time_as_text(columns.time)}"
-            f" FROM {quoted(self._table)} WHERE {database.condition(columns.time, within)}"
-        )
-        for rows in database.texts(sql):
-            yield batch_of(rows)
+@contextmanager
+def query_errors(rows: Rows | None) -> Iterator[None]:
+    """Turn an error of a query into an `OutputError` that names what is read."""
+    try:
+        yield
+    except (duckdb.Error, UnicodeError) as error:
+        if isinstance(rows, Query) and not isinstance(error, duckdb.OutOfMemoryException):
+            raise unreadable(rows.name, sanitize(error)) from None
+        raise

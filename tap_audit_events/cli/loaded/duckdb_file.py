@@ -3,66 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import duckdb
 
-from tap_audit_events.cli.loaded.batches import BATCH_ROWS, NoTableError, Range, unreadable
+from tap_audit_events.cli.loaded.batches import NoTableError, Query, Range, unreadable
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
+from tap_audit_events.cli.loaded.database import TemporaryDatabase, query_errors
 from tap_audit_events.cli.loaded.times import time_as_text
-from tap_audit_events.cli.terminal.temporary_folder import temporary_folder
 from tap_audit_events.errors.exceptions import sanitize
-
-_SETTINGS: Final[dict[str, str]] = {
-    "memory_limit": "256MB",
-    "threads": "1",
-    "preserve_insertion_order": "false",
-    "autoinstall_known_extensions": "false",  # else DuckDB downloads one for a SQLite file
-}
 
 
 class DuckDBFile:
-    """A DuckDB file.
+    """A DuckDB file, attached to a database."""
 
-    Raises:
-        OutputError: it cannot be opened, or there is no folder for temporary files.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.name = sanitize(path)
-        if not os.path.isfile(path):  # noqa: PTH113 - no error for a folder that may not be read
-            raise unreadable(self.name, "it does not exist, is not a file, or may not be read")
-        with self._errors():
-            try:
-                str(path).encode()
-            except UnicodeEncodeError:
-                raise unreadable(self.name, "its path is not UTF-8, which DuckDB needs") from None
-            settings = {**_SETTINGS, "temp_directory": str(temporary_folder())}
-            self._connection = duckdb.connect(str(path), read_only=True, config=settings)
-
-    def close(self) -> None:
-        self._connection.close()
+    def __init__(self, name: str, database: TemporaryDatabase) -> None:
+        self.name = name
+        self._database = database
 
     def types(self, table: str) -> dict[str, str]:
-        with self._errors():
-            try:
-                rows = self._connection.execute(f"DESCRIBE {quoted(table)}").fetchall()
-            except duckdb.CatalogException as error:
-                raise NoTableError(self.name, sanitize(error)) from None
-        return {row[0]: row[1] for row in rows}
+        try:
+            rows = self._database.execute(f"DESCRIBE {quoted(table)}").fetchall()
+        except duckdb.CatalogException as error:
+            raise NoTableError(self.name, sanitize(error)) from None
+        except duckdb.Error as error:
+            raise unreadable(self.name, sanitize(error)) from None
+        return {name: kind for name, kind, *_ in rows}
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        with self._errors():
-            return self._connection.execute(sql).fetchall()
+        with query_errors(Query(self.name, sql)):
+            return self._database.execute(sql).fetchall()
 
-    def texts(self, sql: str) -> Iterator[Sequence[tuple[str | None, ...]]]:
-        with self._errors():
-            result = self._connection.execute(sql)
-            while batch := result.fetchmany(BATCH_ROWS):
-                yield batch
+    def batches(self, sql: str) -> Iterator[Query]:
+        yield Query(self.name, sql)
 
     def time_as_text(self, column: TimeColumn) -> str:
         return time_as_text(column)
@@ -80,9 +56,22 @@ class DuckDBFile:
         between = f"{time} BETWEEN TIMESTAMP '{wide.start}' AND TIMESTAMP '{wide.end}'"
         return f"coalesce({between}, true)"
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except duckdb.Error as error:
-            raise unreadable(self.name, sanitize(error)) from None
+
+@contextmanager
+def duckdb_file(path: Path, database: TemporaryDatabase) -> Iterator[DuckDBFile]:
+    """A DuckDB file, which no other program can open for writing until the block ends.
+
+    Raises:
+        OutputError: it cannot be opened.
+    """
+    name = sanitize(path)
+    if not os.path.isfile(path):  # noqa: PTH113 - no error for a folder that may not be read
+        raise unreadable(name, "it does not exist, is not a file, or may not be read")
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise unreadable(name, "its path is not UTF-8, which DuckDB needs") from None
+    with ExitStack() as stack:
+        with query_errors(Query(name, "")):
+            stack.enter_context(database.attached(path))
+        yield DuckDBFile(name, database)

@@ -14,11 +14,18 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 from uuid import UUID
 
-import duckdb
 import msgspec
 
-from tap_audit_events.cli.loaded.batches import BATCH_ROWS, Query, Range, batch_of, unreadable
-from tap_audit_events.cli.loaded.columns import Columns, check_organizations, find_columns, quoted
+from tap_audit_events.cli.loaded.batches import (
+    BATCH_ROWS,
+    Loaded,
+    Query,
+    Range,
+    batch_of,
+    unreadable,
+)
+from tap_audit_events.cli.loaded.columns import Columns, find_columns, text_of
+from tap_audit_events.cli.loaded.database import TemporaryDatabase
 from tap_audit_events.cli.loaded.times import time_as_text
 from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.stream_names import COVERAGE_STREAM
@@ -29,8 +36,6 @@ if TYPE_CHECKING:
 
 SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".parquet")
 _MILLISECONDS: Final = re.compile("TIMESTAMP_MILLIS|MilliSeconds")
-
-
 _FIRST_LINES: Final = 100
 """Lines whose fields are looked at: an event does not have all of them."""
 
@@ -52,65 +57,55 @@ _decode_scope = msgspec.json.Decoder(_Scope).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-class LoadedFiles:
-    """A file, or all files of a folder and its subfolders.
+def loaded_files(path: Path, database: TemporaryDatabase, known: Collection[str] = ()) -> Loaded:
+    """The events in a file, or in all files of a folder and its subfolders.
 
     Args:
         path: the file or folder. In a folder, hidden files and folders, and files of the stream of
             coverage records, are left out.
+        database: reads Parquet files.
         known: the organizations in the settings, in lower case.
 
     Raises:
-        OutputError: there is no such file, the folder has none, or one is a pipe or a device.
-        SettingsError: a file is Parquet, and ``pyarrow`` is not installed.
+        OutputError: there is no such file, the folder has none, or one is a pipe or a device, or is
+            a Parquet file that cannot be read.
     """
+    name = sanitize(path)
+    with _errors_of(path):
+        if not exists(path):
+            raise unreadable(name, "it does not exist")
+        files = [path] if path.is_file() else sorted(_files_in(path))
+    for file in files:
+        if not file.is_file():  # to open a pipe would wait without end
+            raise unreadable(sanitize(file), "it is not a file")
+    if not files:
+        raise unreadable(name, f"it has no files that end with {', '.join(SUFFIXES)}")
+    types = {file: _types(file, database) for file in files if file.suffix == ".parquet"}
+    tables = {file: find_columns(each, sanitize(file)) for file, each in types.items()}
 
-    def __init__(self, path: Path, known: Collection[str] = ()) -> None:
-        self.name = sanitize(path)
-        self._known = known
-        with _errors_of(path):
-            if not exists(path):
-                raise unreadable(self.name, "it does not exist")
-            self._files = [path] if path.is_file() else sorted(_files_in(path))
-        for file in self._files:
-            if not file.is_file():  # to open a pipe would wait without end
-                raise unreadable(sanitize(file), "it is not a file")
-        if not self._files:
-            raise unreadable(self.name, f"it has no files that end with {', '.join(SUFFIXES)}")
-        self._tables = list(filter(_is_table, self._files))
-
-    @property
-    def has_organizations(self) -> bool:
-        """Whether each Parquet file has organizations; JSON Lines are checked as they are read."""
-        return all(_columns(file).organization is not None for file in self._tables)
-
-    @property
-    def guesses_organizations(self) -> bool:
-        """Whether there are JSON Lines."""
-        return len(self._tables) < len(self._files)
-
-    @property
-    def unit_nanoseconds(self) -> int:
-        """The unit of the least exact file."""
-        return max((_columns(file).time.unit_nanoseconds for file in self._tables), default=0)
-
-    @property
-    def columns_are_all(self) -> bool:
-        return len(self._tables) == len(self._files)
-
-    def columns(self) -> Collection[str] | None:
-        """The columns of Parquet, and the fields in the first lines of JSON Lines."""
-        found = [names for file in self._files if (names := _names_in(file)) is not None]
-        return set.intersection(*found) if found else None
-
-    def batches(self, within: Range) -> Iterator[pa.Table | Query]:
+    def batches(within: Range) -> Iterator[pa.Table | Query]:
         del within
-        for file in self._files:
-            if _is_table(file):
-                yield _query(file)
+        for file in files:
+            if file in tables:
+                yield _query(file, tables[file])
             else:
-                with _errors_of(file):
-                    yield from _in_lines(file, self._known)
+                yield from _in_lines(file, known)
+
+    def columns() -> Collection[str] | None:
+        found = [types[file].keys() if file in types else _names_in(file) for file in files]
+        has_events = [{*names} for names in found if names]
+        return set.intersection(*has_events) if has_events else None
+
+    return Loaded(
+        name,
+        max((each.time.unit_nanoseconds for each in tables.values()), default=0),
+        batches,
+        columns,
+        # JSON Lines are checked as they are read.
+        has_organizations=all(each.organization is not None for each in tables.values()),
+        guesses_organizations=len(tables) < len(files),
+        columns_are_all=len(tables) == len(files),
+    )
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -148,30 +143,25 @@ def _errors_of(file: Path) -> Iterator[None]:
         raise unreadable(sanitize(file), sanitize(reason)) from None
 
 
-def _is_table(file: Path) -> bool:
-    return file.name.endswith(".parquet")
-
-
-def _names_in(file: Path) -> set[str] | None:
-    """The names in a file, None if it has no event."""
-    with _errors_of(file):
-        if _is_table(file):
-            return set(_types(file))
-        with _open_lines(file) as lines:
-            first = [line.removeprefix(BOM_UTF8) for line in islice(lines, _FIRST_LINES)]
-        return set().union(*(_decode_names(each) for each in first if each.strip())) or None
-
-
 # JSON Lines
 
 
-def _open_lines(file: Path) -> IO[bytes]:
+@contextmanager
+def _lines(file: Path) -> Iterator[Iterator[bytes]]:
     is_compressed = file.name.endswith(".gz")
-    return cast("IO[bytes]", gzip.open(file) if is_compressed else file.open("rb"))
+    with gzip.open(file) if is_compressed else file.open("rb") as lines:
+        yield (line.removeprefix(BOM_UTF8) for line in cast("IO[bytes]", lines))
+
+
+def _names_in(file: Path) -> set[str]:
+    """The names of the fields in the first lines of a file."""
+    with _errors_of(file), _lines(file) as lines:
+        first = [line for line in islice(lines, _FIRST_LINES) if line.strip()]
+        return set().union(*map(_decode_names, first))
 
 
 def _in_lines(file: Path, known: Collection[str]) -> Iterator[pa.Table]:
-    with _open_lines(file) as lines:
+    with _errors_of(file), _lines(file) as lines:
         numbered = enumerate(lines, start=1)
         rows = (_row(file, number, line, known) for number, line in numbered if line.strip())
         while batch := list(islice(rows, BATCH_ROWS)):
@@ -182,7 +172,7 @@ def _row(
     file: Path, number: int, line: bytes, known: Collection[str]
 ) -> tuple[str | None, str, str]:
     try:
-        event = _decode_line(line.removeprefix(BOM_UTF8))
+        event = _decode_line(line)
     except (msgspec.DecodeError, RecursionError) as error:
         reason = f"line {number} is not an event: {sanitize(error)}"
         raise unreadable(sanitize(file), reason) from None
@@ -195,18 +185,12 @@ def _organization_of(event: _Line, known: Collection[str]) -> str | None:
     An event may itself have a field ``organization_id``, with another meaning. So an organization
     of the settings is preferred, in ``organization_id`` or in ``scope.organizationId``.
     """
-    organization = None
-    for organization in _organizations_in(event):
-        if organization in known:
-            break
-    return organization
-
-
-def _organizations_in(event: _Line) -> Iterator[str]:
+    found = []
     with suppress(msgspec.DecodeError, ValueError):
-        yield str(UUID(_decode_text(event.organization_id)))
+        found.append(str(UUID(_decode_text(event.organization_id))))
     with suppress(msgspec.DecodeError, ValueError):  # of unknown form (interface.md 2.6)
-        yield str(UUID(_decode_text(_decode_scope(event.scope).organization_id)))
+        found.append(str(UUID(_decode_text(_decode_scope(event.scope).organization_id))))
+    return next(filter(known.__contains__, found), found[-1] if found else None)
 
 
 # Parquet
@@ -217,13 +201,12 @@ def _source(file: Path) -> str:
     return f"read_parquet('{path}', binary_as_string = true, hive_partitioning = false)"
 
 
-def _types(file: Path) -> dict[str, str]:
+def _types(file: Path, database: TemporaryDatabase) -> dict[str, str]:
     """The type of each column, by its name, with the unit of its times."""
-    with duckdb.connect() as database:
+    details = "SELECT name, concat(converted_type, logical_type) FROM parquet_schema(?)"
+    with _errors_of(file):
         types = database.execute(f"DESCRIBE FROM {_source(file)}").fetchall()
-        path = glob.escape(str(file))
-        details = "SELECT name, concat(converted_type, logical_type) FROM parquet_schema(?)"
-        stored = dict(database.execute(details, [path]).fetchall())
+        stored = dict(database.execute(details, [glob.escape(str(file))]).fetchall())
     return {
         name: kind.replace("TIMESTAMP", "TIMESTAMP_MS")
         if _MILLISECONDS.search(stored.get(name, ""))
@@ -232,20 +215,9 @@ def _types(file: Path) -> dict[str, str]:
     }
 
 
-def _columns(file: Path) -> Columns:
-    with _errors_of(file):
-        types = _types(file)
-    columns = find_columns(types, sanitize(file))
-    check_organizations(columns, types, sanitize(file))
-    return columns
-
-
-def _query(file: Path) -> Query:
-    columns = _columns(file)
-    organization = "NULL" if columns.organization is None else quoted(columns.organization)
+def _query(file: Path, columns: Columns) -> Query:
     return Query(
         sanitize(file),
-        f"SELECT CAST({organization} AS VARCHAR) AS organization,"  # noqa: S608 - quoted
-        f" CAST({quoted(columns.id)} AS VARCHAR) AS id, {time_as_text(columns.time)} AS time"
-        f" FROM {_source(file)}",
+        f"SELECT {text_of(columns.organization)} AS organization,"  # noqa: S608 - quoted
+        f" {text_of(columns.id)} AS id, {time_as_text(columns.time)} AS time FROM {_source(file)}",
     )

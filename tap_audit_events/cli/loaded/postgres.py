@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from tap_audit_events.cli.loaded.batches import BATCH_ROWS, NoTableError, Range, unreadable
+from tap_audit_events.cli.loaded.batches import (
+    BATCH_ROWS,
+    NoTableError,
+    Range,
+    batch_of,
+    unreadable,
+)
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.outputs.postgres_connection import (
@@ -16,6 +22,10 @@ from tap_audit_events.outputs.postgres_connection import (
     parameters_of,
     reason_of,
 )
+
+if TYPE_CHECKING:
+    import psycopg
+    import pyarrow as pa
 
 _BEGIN: Final = """
 SET TRANSACTION READ ONLY;
@@ -43,35 +53,47 @@ ORDER BY attnum
 """The type of each column; of a domain, the type that it is based on."""
 
 
-class PostgresDatabase:
+@contextmanager
+def postgres_database(url: str) -> Iterator[PostgresDatabase]:
     """A connection to a database.
 
     Args:
-        url: its URL. The password may be in it, in ``PGPASSWORD`` or
-            in a password file.
+        url: its URL. The password may be in it, in ``PGPASSWORD`` or in a password file.
 
     Raises:
         OutputError: the URL is wrong, or the server cannot be reached or refuses the connection.
     """
+    try:
+        given = parameters_of(url)
+    except ValueError as error:
+        raise unreadable("PostgreSQL", error) from None
+    host, name = given.get("host") or "localhost", given.get("dbname") or "default"
+    place = sanitize(f"PostgreSQL at {host}, {name}")
+    with _errors(place):
+        connection = connect(given)
+    with closing(connection):
+        with _errors(place):
+            connection.execute(_BEGIN)  # the transaction lasts until the connection is closed
+        yield PostgresDatabase(place, connection)
 
-    def __init__(self, url: str) -> None:
-        self.name = "PostgreSQL"
-        try:
-            given = parameters_of(url)
-        except ValueError as error:
-            raise unreadable(self.name, error) from None
-        self.name = sanitize(
-            f"PostgreSQL at {given.get('host') or 'localhost'}, {given.get('dbname') or 'default'}"
-        )
-        with self._errors():
-            self._connection = connect(given)
-            self._connection.execute(_BEGIN)  # the transaction lasts until the connection is closed
 
-    def close(self) -> None:
-        self._connection.close()
+@contextmanager
+def _errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except PostgresError as error:
+        raise unreadable(name, reason_of(error)) from None
+
+
+class PostgresDatabase:
+    """A connection to a database, in a transaction."""
+
+    def __init__(self, name: str, connection: psycopg.Connection[Any]) -> None:
+        self.name = name
+        self._connection = connection
 
     def types(self, table: str) -> dict[str, str]:
-        with self._errors():
+        with _errors(self.name):
             rows = self._connection.execute(_TYPES_SQL, [quoted(table)]).fetchall()
         if not rows:
             reason = f"it has no table {sanitize(table)} that may be read"
@@ -79,18 +101,18 @@ class PostgresDatabase:
         return dict(rows)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        with self._errors():
+        with _errors(self.name):
             return list(self._connection.execute(sql.encode()))
 
-    def texts(self, sql: str) -> Iterator[Sequence[tuple[str | None, ...]]]:
+    def batches(self, sql: str) -> Iterator[pa.Table]:
         with (
-            self._errors(),
+            _errors(self.name),
             self._connection.cursor() as cursor,
             cursor.copy(f"COPY ({sql}) TO STDOUT".encode()) as copy,
         ):
             rows = copy.rows()
             while batch := list(islice(rows, BATCH_ROWS)):
-                yield batch
+                yield batch_of(batch)
 
     def time_as_text(self, column: TimeColumn) -> str:
         if not column.is_time:
@@ -106,10 +128,3 @@ class PostgresDatabase:
         wide, time = within.widened(column.unit_nanoseconds), quoted(column.name)
         start, end = (f"CAST('{each}Z' AS {column.type})" for each in (wide.start, wide.end))
         return f"{time} BETWEEN {start} AND {end} OR {time} IS NULL"
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except PostgresError as error:
-            raise unreadable(self.name, reason_of(error)) from None

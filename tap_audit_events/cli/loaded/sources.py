@@ -1,19 +1,20 @@
 """Opens what an option names: a file, a folder, a DuckDB file or a PostgreSQL database."""
 
-# ruff: noqa: PLC0415 - a format's libraries are imported if it is used
-
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from os.path import exists
 from pathlib import Path
 from typing import Final
 
 from tap_audit_events.cli.loaded.batches import Loaded, unreadable
-from tap_audit_events.cli.loaded.database import Database, TableRows
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.cli.loaded.database import TemporaryDatabase
+from tap_audit_events.cli.loaded.duckdb_file import duckdb_file
+from tap_audit_events.cli.loaded.files import loaded_files
+from tap_audit_events.cli.loaded.tables import Database, loaded_table
+from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.outputs.postgres_url import AMBIGUOUS, is_ambiguous, is_postgres_url
 
@@ -23,13 +24,18 @@ _DATABASES: Final = (".duckdb", ".db", ".ddb")
 
 @contextmanager
 def open_loaded(
-    text: str, table: str | None, known: Collection[str] = (), option: str = "--against"
+    text: str,
+    table: str | None,
+    database: TemporaryDatabase,
+    known: Collection[str] = (),
+    option: str = "--against",
 ) -> Iterator[Loaded]:
     """The events that were loaded into a place.
 
     Args:
         text: a path or a URL.
         table: the table of a database, None for the one that loaders create.
+        database: reads them.
         known: the organizations in the settings, in lower case.
         option: the option that names it.
 
@@ -39,14 +45,12 @@ def open_loaded(
     """
     _check_place(text, option)
     if is_database(text):
-        with open_database(text, option) as database:
-            yield TableRows(database, table or STREAM)
+        with open_database(text, option, database) as opened:
+            yield loaded_table(opened, table or STREAM)
         return
     if table is not None:
         raise SettingsError(["--table names a table of a database: leave it out for a file"])
-    from tap_audit_events.cli.loaded.files import LoadedFiles
-
-    yield LoadedFiles(Path(text), known)
+    yield loaded_files(Path(text), database, known)
 
 
 def is_database(text: str) -> bool:
@@ -71,32 +75,23 @@ def _check_place(text: str, option: str) -> None:
                          " postgresql:// or postgres://")  # fmt: skip
 
 
-@contextmanager
-def open_database(text: str, option: str) -> Iterator[Database]:
-    """A database, to be read.
+def open_database(
+    text: str, option: str, database: TemporaryDatabase
+) -> AbstractContextManager[Database]:
+    """A database, to be read until the block ends.
 
     Args:
-        text: a path or a URL.
+        text: a path or a URL, for which `is_database` holds.
         option: the option that names it.
+        database: reads a DuckDB file.
 
     Raises:
         OutputError: it cannot be opened.
-        SettingsError: `text` names no database, or a library that it needs is not installed.
+        SettingsError: a library that it needs is not installed.
     """
     _check_place(text, option)
-    database: Database
-    if is_postgres_url(text):
-        from tap_audit_events.cli.loaded.postgres import PostgresDatabase
+    if not is_postgres_url(text):
+        return duckdb_file(Path(text), database)
+    from tap_audit_events.cli.loaded.postgres import postgres_database  # noqa: PLC0415 - an extra
 
-        database = PostgresDatabase(text)
-    elif text.endswith(_DATABASES):
-        from tap_audit_events.cli.loaded.duckdb_file import DuckDBFile
-
-        database = DuckDBFile(Path(text))
-    else:
-        endings = "a .duckdb, .db or .ddb file"
-        raise SettingsError(
-            [f"{option} {sanitize(text)} is neither {endings} nor a postgresql:// URL"]
-        )
-    with closing(database):
-        yield database
+    return postgres_database(text)

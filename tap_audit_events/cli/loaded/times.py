@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import duckdb
-
-from tap_audit_events.cli.loaded.batches import Query, Range, unreadable
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
-from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant, microseconds
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 EPOCH: Final = Instant("1970-01-01T00:00:00")
 
@@ -68,44 +59,3 @@ def time_as_text(column: TimeColumn) -> str:
     if column.has_zone:
         return f"CAST(make_timestamp(epoch_us({quoted(column.name)})) AS VARCHAR)"
     return f"CAST({quoted(column.name)} AS VARCHAR)"
-
-
-def days_of(batch: pa.Table | Query, within: Range) -> dict[str, int]:
-    """How many events of a range each day has. The range has whole microseconds.
-
-    Raises:
-        OutputError: a query cannot be read.
-    """
-    sql = (
-        f"WITH {source_of(batch)}, {TIMES} SELECT {DAY}, count(*) FROM times"  # noqa: S608 - ours
-        " WHERE microsecond BETWEEN ? AND ? GROUP BY 1"
-    )
-    bounds = [position_of(each)[0] for each in (within.start, within.end)]
-    with duckdb.connect() as database, query_errors(batch):
-        if not isinstance(batch, Query):
-            register(batch, database)
-        return dict(database.execute(sql, bounds).fetchall())
-
-
-def source_of(batch: pa.Table | Query) -> str:
-    """The table `batch` for a WITH clause."""
-    return f"batch AS ({batch.sql if isinstance(batch, Query) else 'FROM arrow_batch'})"
-
-
-def register(batch: pa.Table, database: duckdb.DuckDBPyConnection) -> None:
-    """Let the next statement read a batch as the table `arrow_batch`.
-
-    It is passed on as a stream: of a table, DuckDB makes a data set, whose library needs 20 MB.
-    """
-    database.register("arrow_batch", batch.__arrow_c_stream__())
-
-
-@contextmanager
-def query_errors(batch: pa.Table | Query) -> Iterator[None]:
-    """Turn an error of a query into an `OutputError` that names what is read."""
-    try:
-        yield
-    except (duckdb.Error, UnicodeError) as error:
-        if isinstance(batch, Query) and not isinstance(error, duckdb.OutOfMemoryException):
-            raise unreadable(batch.name, sanitize(error)) from None
-        raise

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 Span = tuple[datetime, datetime]
 """Start (inclusive) and end (exclusive), in UTC without a zone."""
 
-DAY = timedelta(days=1)
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -19,25 +19,24 @@ class Calendar:
     Attributes:
         year: the year.
         events: how many events each day has, by its date.
-        gaps: the time that is not covered, in order.
+        gaps: the time that is not covered, in order; None if there are no coverage records, so that
+            it is not known.
         until: end of the time that is known, exclusive.
         organizations: how many organizations have coverage records, of any year.
         limited_records: how many records of this year cover only some action types.
-        has_coverage: whether there are coverage records; without any, gaps are not known.
     """
 
     year: int
     events: Mapping[date, int]
-    gaps: tuple[Span, ...]
+    gaps: tuple[Span, ...] | None
     until: datetime
-    organizations: int
+    organizations: int = 0
     limited_records: int = 0
-    has_coverage: bool = True
 
     @property
     def note(self) -> str:
         """A note for the reader, usually empty."""
-        if not self.has_coverage:
+        if self.gaps is None:
             return "there are no coverage records, so missing time is not known"
         count = self.limited_records
         return f"coverage records only for some action types: {count:,}" if count else ""
@@ -45,19 +44,14 @@ class Calendar:
     def gaps_of(self, day: date) -> list[tuple[float, float]]:
         """The parts of a day that are not covered, as fractions of the day."""
         start = datetime.combine(day, datetime.min.time())
-        found = _overlaps(self.gaps, (start, start + DAY))
-        return [((low - start) / DAY, (high - start) / DAY) for low, high in found]
+        cut = ((max(low, start), min(high, start + _DAY)) for low, high in self.gaps or ())
+        return [((low - start) / _DAY, (high - start) / _DAY) for low, high in cut if low < high]
 
 
 def year_span(year: int, now: datetime) -> Span:
     """The span of a year, cut at `now`, which is in UTC without a zone."""
     start, end = datetime(year, 1, 1), datetime(year + 1, 1, 1)  # noqa: DTZ001 - in UTC
     return start, max(start, min(end, now))
-
-
-def _overlaps(spans: Iterable[Span], within: Span) -> list[Span]:
-    cut = ((max(start, within[0]), min(end, within[1])) for start, end in spans)
-    return [(start, end) for start, end in cut if start < end]
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 from calendar import month_abbr, monthrange
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from itertools import pairwise
-from math import log10
 from typing import Final
 
 from tap_audit_events.cli.proof.calendar import Calendar
@@ -42,16 +42,14 @@ _STYLE: Final = (
 
 def svg_picture(calendar: Calendar, *, has_title: bool = True) -> str:
     """The calendar as an SVG file, readable on light and on dark pages."""
-    title, subtitle = html.escape(_title(calendar)), html.escape(_subtitle(calendar))
-    parts = [_text(14, 60, subtitle)]
-    if has_title:
-        parts.append(_text(14, 32, title, 'font-size="18" font-weight="bold"'))
-    parts += [
+    title, subtitle = _title(calendar), html.escape(_subtitle(calendar))
+    drawn = "\n".join([
+        _text(14, 60, subtitle),
+        *([_text(14, 32, title, 'font-size="18" font-weight="bold"')] if has_title else []),
         *(_text(_LEFT + 7 + _STEP * n, _TOP - 6, f"{n + 1}") for n in range(31)),
         *_days(calendar),
-        *_legend_parts(calendar),
-    ]
-    drawn = "\n".join(parts)
+        *_legend(calendar),
+    ])  # fmt: skip
     return f"""<svg role="img" aria-labelledby="calendar-title calendar-description"
  xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}"
  font-family="DejaVu Sans, sans-serif" font-size="13">
@@ -70,9 +68,12 @@ def svg_picture(calendar: Calendar, *, has_title: bool = True) -> str:
 
 def html_page(calendar: Calendar) -> str:
     """The calendar as a page: the picture, and what it shows as text."""
-    picture = svg_picture(calendar, has_title=False)
-    title = html.escape(_title(calendar))
+    title = _title(calendar)
     light, dark = zip(_COLORS["page"], _COLORS["text"], strict=True)
+    months = Counter[int]()
+    for day, events in calendar.events.items():
+        months[day.month] += events
+    by_month = [(f"{calendar.year}-{month:02}", f"{months[month]:,}") for month in range(1, 13)]
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -90,44 +91,59 @@ th, td {{ text-align: left; padding: 0.2rem 1.5rem 0.2rem 0; font-variant-numeri
 </head>
 <body>
 <h1>{title}</h1>
-{picture}
+{svg_picture(calendar, has_title=False)}
 <h2>Time that is not covered</h2>
-{_gap_table(calendar)}
+{_gaps(calendar)}
 <h2>Events by month</h2>
-{_month_table(calendar)}
+{_table([("month", "events"), *by_month])}
 </body>
 </html>
 """
 
 
 def _days(calendar: Calendar) -> Iterator[str]:
-    most = max(calendar.events.values(), default=0)
+    levels = _levels(calendar)
     for month in range(1, 13):
         top = _TOP + _STEP * (month - 1)
         yield _text(14, top + 19, month_abbr[month])
         for number in range(1, monthrange(calendar.year, month)[1] + 1):
             day, left = date(calendar.year, month, number), _LEFT + _STEP * (number - 1)
             events = calendar.events.get(day, 0)
+            color = "none"  # in the future
             if events or datetime.combine(day, datetime.min.time()) < calendar.until:
-                color = f"var(--c{_level(events, most)})"
-            else:
-                color = "none"  # in the future
+                level = max((level for low, level in levels.items() if low <= events), default=0)
+                color = _color(level)
             yield _cell(left, top, _CELL, color, f"{day}: {events:,} events")
             for start, end in calendar.gaps_of(day):
                 gap_left, width = left + _CELL * start, _CELL * (end - start)
                 yield _cell(gap_left, top, width, _HATCH, f"{day}: not covered")
 
 
-def _legend_parts(calendar: Calendar) -> Iterator[str]:
+def _legend(calendar: Calendar) -> Iterator[str]:
+    levels = _levels(calendar)
+    cells = [(_color(0), "no events")]
+    for low, end in pairwise([*levels, max(calendar.events.values(), default=0) + 1]):
+        if low < end:
+            label = f"{low:,}" if end - low == 1 else f"{low:,} to {end - 1:,}"
+            cells.append((_color(levels[low]), label))
+    if calendar.gaps is not None:
+        cells.append((_HATCH, "not covered"))
     left, top = _LEFT, _TOP + 12 * _STEP + 14
-    colors = [
-        (f"var(--c{name})", label)
-        for name, label in _legend(max(calendar.events.values(), default=0))
-    ]
-    for color, label in colors + [(_HATCH, "not covered")] * calendar.has_coverage:
+    for color, label in cells:
         yield _cell(left, top, _CELL, color, label)
         yield _text(left + _CELL + 8, top + 19, label)
         left += _CELL + 34 + 8 * len(label)
+
+
+def _levels(calendar: Calendar) -> dict[int, int]:
+    """The levels by their fewest events; from level to level, they grow by the same factor."""
+    most = max(calendar.events.values(), default=1)
+    levels = range(1, _LEVELS + 1)
+    return {max(1, round(most ** ((level - 1) / _LEVELS))): level for level in levels}
+
+
+def _color(level: int) -> str:
+    return f"var(--c{level or 'none'})"
 
 
 def _cell(left: float, top: float, width: float, fill: str, title: str) -> str:
@@ -142,30 +158,6 @@ def _text(left: float, top: float, text: str, more: str = "") -> str:
     return f'<text x="{left}" y="{top}" {more}>{text}</text>'
 
 
-def _legend(most: int) -> list[tuple[str, str]]:
-    bounds = [_first_of_level(level, most) for level in range(1, _LEVELS + 2)]
-    levels = [
-        (str(level), f"{low:,}" if high - low <= 1 else f"{low:,} to {high - 1:,}")
-        for level, (low, high) in enumerate(pairwise(bounds), start=1)
-        if low < high
-    ]
-    return [("none", "no events"), *levels]
-
-
-def _level(events: int, most: int) -> str:
-    if not events:
-        return "none"
-    levels = range(1, _LEVELS + 1)
-    return str(max(level for level in levels if events >= _first_of_level(level, most)))
-
-
-def _first_of_level(level: int, most: int) -> int:
-    """The fewest events of a level; from level to level, they grow by the same factor."""
-    if level > _LEVELS:
-        return most + 1
-    return max(1, round(10 ** (log10(max(most, 1)) * (level - 1) / _LEVELS)))
-
-
 def _title(calendar: Calendar) -> str:
     return f"Audit events in {calendar.year}"
 
@@ -174,37 +166,35 @@ def _subtitle(calendar: Calendar) -> str:
     total = f"{sum(calendar.events.values()):,} events"
     if calendar.organizations > 1:  # 0 without coverage records
         total += f" of {calendar.organizations} organizations"
-    if not calendar.has_coverage:
+    if calendar.gaps is None:
         return f"{total}; {calendar.note}"
     if calendar.note:
         total += f" ({calendar.note})"
+    until = f"until {calendar.until:%Y-%m-%d %H:%M} UTC"
     if not calendar.gaps:
-        return f"{total}; no time is missing until {calendar.until:%Y-%m-%d %H:%M} UTC"
+        return f"{total}; no time is missing {until}"
     hours = sum((end - start).total_seconds() for start, end in calendar.gaps) / 3600
-    missing = f"{len(calendar.gaps)} gap{'s' if len(calendar.gaps) > 1 else ''}, {hours:,.1f} hours"
-    return f"{total}; not covered: {missing} until {calendar.until:%Y-%m-%d %H:%M} UTC"
+    gaps = f"{len(calendar.gaps)} gap{'s' if len(calendar.gaps) > 1 else ''}"
+    return f"{total}; not covered: {gaps}, {hours:,.1f} hours {until}"
 
 
-def _gap_table(calendar: Calendar) -> str:
-    if not calendar.has_coverage:
+def _gaps(calendar: Calendar) -> str:
+    if calendar.gaps is None:
         return "<p>Not known: there are no coverage records.</p>"
     if not calendar.gaps:
         return f"<p>None until {calendar.until:%Y-%m-%d %H:%M} UTC.</p>"
-    rows = "".join(
-        f"<tr><td>{start:%Y-%m-%d %H:%M:%S}</td><td>{end:%Y-%m-%d %H:%M:%S}</td></tr>\n"
-        for start, end in calendar.gaps[:_LISTED_GAPS]
-    )
+    times = [
+        tuple(f"{time:%Y-%m-%d %H:%M:%S}" for time in gap) for gap in calendar.gaps[:_LISTED_GAPS]
+    ]
     more = len(calendar.gaps) - _LISTED_GAPS
     note = f"<p>And {more:,} more.</p>" if more > 0 else ""
-    return f"<table>\n<tr><th>from (UTC)</th><th>until (UTC)</th></tr>\n{rows}</table>{note}"
+    return _table([("from (UTC)", "until (UTC)"), *times]) + note
 
 
-def _month_table(calendar: Calendar) -> str:
-    counts = [0] * 13
-    for day, events in calendar.events.items():
-        counts[day.month] += events
-    rows = "".join(
-        f"<tr><td>{calendar.year}-{month:02}</td><td>{counts[month]:,}</td></tr>\n"
-        for month in range(1, 13)
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    tags = ["th", *["td"] * (len(rows) - 1)]
+    lines = (
+        "".join(f"<{tag}>{text}</{tag}>" for text in row)
+        for tag, row in zip(tags, rows, strict=True)
     )
-    return f"<table>\n<tr><th>month</th><th>events</th></tr>\n{rows}</table>"
+    return "<table>\n" + "".join(f"<tr>{line}</tr>\n" for line in lines) + "</table>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, get_args
 
-from tap_audit_events.cli.terminal.csv_line import csv_line
+from tap_audit_events.cli.terminal.tables import csv_line, shown
 from tap_audit_events.outputs.whole_file import WholeFile
 
 SHOWN: Final = 20
@@ -43,7 +43,7 @@ class DifferenceLists:
         self.totals: dict[Kind, int] = dict.fromkeys(get_args(Kind), 0)
         self._file = file
         if file is not None:
-            file.write([csv_line(Difference._fields).encode()])
+            file.write_bytes(csv_line(Difference._fields).encode())
 
     def add(self, difference: Difference) -> None:
         """Add an event to its list."""
@@ -52,7 +52,7 @@ class DifferenceLists:
         if len(first) < SHOWN:
             first.append(difference)
         if self._file is not None:
-            self._file.write([csv_line(difference).encode()])
+            self._file.write_bytes(csv_line(difference).encode())
 
     def summary(self) -> str:
         """How many events of each kind there are; empty if there are none."""
@@ -63,15 +63,15 @@ class DifferenceLists:
         lines = []
         for kind, first in self._first.items():
             lines += [f"\n{kind.capitalize()}: {self.totals[kind]:,}"] if first else []
-            lines += ["  " + "  ".join(_shown(each)) for each in first]
+            lines += ["  " + "  ".join(_texts_of(each)) for each in first]
             if more := self.totals[kind] - len(first):
                 lines.append(f"  … and {more:,} more; --list FILE lists all of them")
         return "".join(f"{line}\n" for line in lines)
 
 
-def _shown(difference: Difference) -> list[str]:
+def _texts_of(difference: Difference) -> list[str]:
     times = [difference.occurred_at or difference.loaded_at or "no time"]
     if difference.occurred_at and difference.loaded_at:
         times.append(f"loaded as {difference.loaded_at}")
     texts = [difference.organization_id, difference.id, *times]
-    return [text if text.isprintable() else repr(text) for text in texts if text]
+    return [shown(text) for text in texts if text]

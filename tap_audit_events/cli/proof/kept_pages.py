@@ -22,9 +22,9 @@ class KeptPages:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = str(path)
+        self.path = path
         options = pa.ipc.IpcWriteOptions(compression="zstd")
-        self._writer = pa.ipc.new_file(self._path, _SCHEMA, options=options)
+        self._writer = pa.ipc.new_file(str(path), _SCHEMA, options=options)
         self._starts: list[int] = []
         self._organizations: list[str] = []
         self._events = 0
@@ -41,7 +41,7 @@ class KeptPages:
         Numbers of the same page should follow each other. No page can be added afterwards.
         """
         self._writer.close()
-        with pa.ipc.open_file(self._path) as file:
+        with pa.ipc.open_file(str(self.path)) as file:
             for page, group in groupby(numbers, key=self._page_of):
                 texts = file.get_batch(page).column("text")
                 start = self._starts[page]

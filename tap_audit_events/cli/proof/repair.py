@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from tap_audit_events.cli.loaded.batches import Loaded
 from tap_audit_events.config.settings import Settings
@@ -22,21 +22,26 @@ _NOT_COMPARED: Final = re.compile(r"[^0-9a-z]")
 _Path = tuple[str, ...]
 
 
-class Repair(Protocol):
-    """Writes missing events into a file."""
+class Repair(NamedTuple):
+    """Writes missing events into a file.
 
-    @property
-    def fields(self) -> Sequence[Sequence[_Path]]:
-        """The fields of the records; several lists if stream maps write several streams."""
+    Attributes:
+        fields: the fields of the records; several lists if stream maps write several streams.
+        write: writes events of an organization, as the service sent them.
+    """
 
-    def start(self) -> None:
-        """Write what is before the first event."""
-
-    def write(self, organization_id: str, texts: Sequence[bytes]) -> None:
-        """Write events of an organization, as the service sent them."""
+    fields: Sequence[Sequence[_Path]]
+    write: Callable[[str, Sequence[bytes]], None]
 
 
-class SingerRepair:
+def singer_repair(
+    config: Mapping[str, Any],
+    settings: Settings,
+    catalog: dict[str, Any] | None,
+    *,
+    runtime: Runtime,
+    write: Callable[[bytes], None],
+) -> Repair:
     """Writes the messages that the tap would write, with its settings and its catalog.
 
     Args:
@@ -44,62 +49,43 @@ class SingerRepair:
         settings: the same, checked.
         catalog: its catalog, if any.
         runtime: what the tap needs from outside.
-        write: writes lines into the file.
+        write: writes lines into the file; those of the schema at once.
 
     Raises:
         SettingsError: they cannot be used.
     """
+    from tap_audit_events.singer.repair import TapMessages  # noqa: PLC0415 - imports the SDK
 
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        settings: Settings,
-        catalog: dict[str, Any] | None,
-        *,
-        runtime: Runtime,
-        write: Callable[[bytes], None],
-    ) -> None:
-        from tap_audit_events.singer.repair import TapMessages  # noqa: PLC0415 - imports the SDK
+    messages = TapMessages(config, catalog, runtime=runtime, write=write)
 
-        self._messages = TapMessages(config, catalog, runtime=runtime, write=write)
-        self._shape = settings.record_shape
-        self.fields: Sequence[Sequence[_Path]] = list(self._messages.fields())
-
-    def start(self) -> None:
-        self._messages.write_schema()
-
-    def write(self, organization_id: str, texts: Sequence[bytes]) -> None:
-        shape = self._shape
+    def write_events(organization_id: str, texts: Sequence[bytes]) -> None:
+        shape = settings.record_shape
         if shape.organization_id is not None:
             shape = replace(shape, organization_id=organization_id)
-        self._messages.write([shape.apply(text) for text in texts])
+        messages.write([shape.apply(text) for text in texts])
+
+    repair = Repair(list(messages.fields()), write_events)
+    messages.write_schema()
+    return repair
 
 
-class JsonLinesRepair:
+def json_lines_repair(
+    config: Mapping[str, Any], *, has_catalog: bool, write: Callable[[bytes], None]
+) -> Repair:
     """Writes the events as an export writes them.
 
     Raises:
         SettingsError: the settings or a catalog would change records of the tap.
     """
-
-    def __init__(
-        self, config: Mapping[str, Any], *, has_catalog: bool, write: Callable[[bytes], None]
-    ) -> None:
-        shaping = ["--catalog"] if has_catalog else []
-        shaping += [name for name in _MAPPING if config.get(name)]
-        if shaping:
-            problem = f"--repair-format jsonl writes whole events, without {' and '.join(shaping)}"
-            hint = "use the format singer, or leave that out if whole events were loaded"
-            raise SettingsError([f"{problem}: {hint}"])
-        self._write = write
-        self.fields: Sequence[Sequence[_Path]] = [list(leaves_of(SCHEMA))]
-
-    def start(self) -> None:
-        pass
-
-    def write(self, organization_id: str, texts: Sequence[bytes]) -> None:
-        del organization_id
-        self._write(b"".join(text + b"\n" for text in texts))
+    shaping = ["--catalog"] if has_catalog else []
+    shaping += [name for name in _MAPPING if config.get(name)]
+    if shaping:
+        problem = f"--repair-format jsonl writes whole events, without {' and '.join(shaping)}"
+        hint = "use the format singer, or leave that out if whole events were loaded"
+        raise SettingsError([f"{problem}: {hint}"])
+    return Repair(
+        [list(leaves_of(SCHEMA))], lambda _, texts: write(b"".join(text + b"\n" for text in texts))
+    )
 
 
 def check_columns(repair: Repair, loaded: Loaded) -> None:

@@ -1,11 +1,12 @@
 """The gaps of a calendar, without a picture."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from tap_audit_events.cli.loaded.database import temporary_database
 from tap_audit_events.cli.loaded.sources import open_database
 from tap_audit_events.cli.proof.calendar import Calendar, Span, year_span
 from tap_audit_events.cli.report import read_calendar
@@ -30,8 +31,8 @@ def gaps_of(folder: Path, covered: dict[str, list[Span]], kind: str = "TIMESTAMP
         )
         for row in rows:
             connection.execute("INSERT INTO audit_events_coverage VALUES (?, ?, ?)", row)
-    with open_database(str(path), "--from") as database:
-        return list(read_calendar(database, 2026, None, YEAR[1].replace(tzinfo=UTC)).gaps)
+    with temporary_database() as own, open_database(str(path), "--from", own) as database:
+        return list(read_calendar(database, 2026, None, YEAR[1]).gaps or ())
 
 
 @pytest.mark.parametrize(

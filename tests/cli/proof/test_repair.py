@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.cli.loaded.files import SUFFIXES
-from tap_audit_events.errors.exceptions import OutputError
-from tap_audit_events.outputs.whole_file import WholeFile
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.verifying import EVENTS, lines, verify
@@ -86,16 +84,15 @@ def test_a_pipe_or_a_device_is_not_replaced(
     assert (command.folder / "pipe").is_fifo()
 
 
-@pytest.mark.parametrize("option", ["--repair", "--list"])
 def test_a_second_run_with_the_same_file_at_the_same_time_is_refused(
-    option: str, service: Service, command: Command
+    service: Service, command: Command
 ) -> None:
     """The first run waits for its second page. Otherwise, the file would have lines of both."""
     service.add(EVENTS)
     service.add_faults([Fault.parse("status:code=429,retry-after=60@2")])
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
     (command.folder / "c.json").write_text('{"page_size": 20}')
-    arguments = ("verify", "-q", "--against", "a.jsonl", option, "r", "--config", "c.json")
+    arguments = ("verify", "-q", "--against", "a.jsonl", "--list", "r", "--config", "c.json")
 
     with command.started(*arguments) as first:
         assert b"Retry 1 of 8" in first.stderr.readline()
@@ -106,20 +103,6 @@ def test_a_second_run_with_the_same_file_at_the_same_time_is_refused(
     assert done.exit_code == 1
     assert done.error.startswith("AE-BUSY: Another run is writing to ")
     assert command.left_over == []
-
-
-def test_an_incomplete_file_that_somebody_removed_is_an_error(tmp_path: Path) -> None:
-    """The command must not end as if it had written the file."""
-    file = WholeFile(tmp_path / "r")
-    file.write([b"a line"])
-    (hidden,) = tmp_path.glob(".*.new")
-    hidden.unlink()
-
-    with pytest.raises(OutputError, match="No such file"):
-        file.commit()
-    file.close()
-
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
