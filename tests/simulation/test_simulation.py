@@ -1,6 +1,5 @@
 """Random histories of the whole tap; mutations prove that mistakes are noticed."""
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -122,18 +121,3 @@ def test_joint_histories_contain_each_kind_of_trouble() -> None:
     assert {len(set(history.tokens.values())) for history in histories} == {1, 2, 3}
     pairs = [(run, history) for history in histories for run in history.runs]
     assert {len(run.organizations) < len(each.happenings) for run, each in pairs} == {True, False}
-
-
-def test_histories_vary_settings_from_run_to_run() -> None:
-    """Each setting changes in both directions, and the memory is small in some histories."""
-    histories = [draw(seed) for seed in range(DRAWN)]
-    changing = [each for each in histories if len({str(run.settings) for run in each.runs}) > 1]
-    assert len([each for each in changing if each.caps]) > 10
-    for name in ("lookback_seconds", "start_date", "page_size", "concurrency", "action_types"):
-        values = [
-            [(name in run.settings, run.settings.get(name)) for run in each.runs]
-            for each in changing
-        ]
-        moves = [move for each in values for move in pairwise(each) if move[0] != move[1]]
-        assert any(before < after for before, after in moves), name
-        assert any(before > after for before, after in moves), name

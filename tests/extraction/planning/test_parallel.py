@@ -1,8 +1,6 @@
 """Several windows in parallel, through the real command line."""
 
-import logging
 import random
-import re
 import signal
 import threading
 import time
@@ -14,7 +12,6 @@ import pytest
 
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.extraction.planning import concurrency
-from tap_audit_events.reporting import progress
 from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tap_audit_events.sandbox.response import Response
@@ -250,45 +247,3 @@ def test_a_signal_drops_the_windows_ahead(service: Service, start: Start) -> Non
     moves_only_forward(done)
     (line,) = done.errors
     assert line.startswith("AE-STOPPED: ")
-
-
-PROGRESS = re.compile(
-    r"(\d+) events, (\d+) a second; reached 2024-05-\S+Z, (\d+)% of the range, 0:\d\d:\d\d to go;"
-    r" requests: (\d+), retries: (\d+)"
-)
-
-
-def check_progress(line: tuple[str, ...], seconds: float, service: Service) -> None:
-    """Check a progress line of a run of 1200 events that was due after so many seconds."""
-    delivered, rate, share, requests, retries = map(int, line)
-    assert 0 < delivered < 1200
-    assert 0 < rate <= delivered / seconds + 1
-    assert delivered / 12 - 5 <= share <= delivered / 12 + 5
-    assert delivered / PAGE_SIZE <= requests <= len(service.requests)
-    assert retries == 1
-
-
-def slow_settings(service: Service, base_url: str) -> dict[str, Any]:
-    return settings_for(
-        service,
-        base_url,
-        page_size=PAGE_SIZE,
-        concurrency=2,
-        end_date="2024-05-15T00:00:00Z",
-    )
-
-
-def test_a_run_logs_its_progress(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Now and then a line shows events, rate, instant, share, time to go and requests."""
-    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.5)
-    monkeypatch.setenv("TERM", "dumb")  # no bar, if pytest runs on a terminal
-    caplog.set_level(logging.INFO)
-    service = Service(page_latency_seconds=0.05, faults=["status:code=503,retry-after=0@3"])
-    service.add(events_at([number * 1000.0 for number in range(1200)]))
-    with serve(service) as server:
-        config = slow_settings(service, server.base_url)
-        TapAuditEvents(config=config, message_writer=WriterIntoMemory()).sync_all()
-    first, *_ = PROGRESS.findall(caplog.text)
-    check_progress(first, 0.5, service)
