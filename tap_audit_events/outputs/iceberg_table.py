@@ -36,9 +36,8 @@ from tap_audit_events.outputs.output import Output
 
 PREFIX: Final = "iceberg:"
 
-PART_EVENTS: Final = 100_000
 PART_BYTES: Final = 64_000_000
-"""After so many events, or so much of them in memory, a part is committed."""
+"""If the events in memory take so much, a part is committed."""
 
 STATE: Final = "audit-events.state."
 """The start of the properties with the states; the id of the organization follows."""
@@ -90,7 +89,7 @@ class IcebergTable(Output):
 
     @property
     def is_part_complete(self) -> bool:
-        return self._batches.rows >= PART_EVENTS or self._batches.bytes >= PART_BYTES
+        return self._batches.rows >= self.PART_EVENTS or self._batches.bytes >= PART_BYTES
 
     def begin(self) -> Mapping[str, Any]:
         with self._errors():

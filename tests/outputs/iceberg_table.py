@@ -11,14 +11,16 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from tap_audit_events.api.arrow import SCHEMA
-from tests.cli.command import Command, Done
+from tests.cli.command import Command
 from tests.cli.exported import Event, of_table
+from tests.outputs.kind import Kind
 
 
-class IcebergTable:
+class IcebergTable(Kind):
     """The table `audit.events` of a catalog in SQLite, whose files are in a folder."""
 
     to = "iceberg:Lake/audit.events"
+    is_locked = False
 
     def __init__(self, command: Command) -> None:
         self.uri = f"sqlite:///{command.folder}/catalog.db"
@@ -27,14 +29,7 @@ class IcebergTable:
             "PYICEBERG_CATALOG__LAKE__URI": self.uri,
             "PYICEBERG_CATALOG__LAKE__WAREHOUSE": self.warehouse,
         }
-        self.command = replace(command, environment=environment)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return ("export", "--to", self.to)
-
-    def export(self, **environment: str) -> Done:
-        return self.command(*self.arguments, **environment)
+        super().__init__(replace(command, environment=environment))
 
     @property
     def catalog(self) -> Catalog:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.command import Command
 from tests.cli.exported import FORMATS, QUICK, Event, exported
+from tests.outputs.iceberg_table import IcebergTable
 from tests.outputs.kind import Kind
 from tests.outputs.postgres_table import PostgresTable
 
@@ -34,6 +35,7 @@ def _file(to: str) -> NewKind:
 
 ROWS: dict[str, tuple[NewKind, Any]] = {
     **{to: (_file(to), () if to in QUICK else pytest.mark.long) for to in FORMATS},
+    "iceberg": (IcebergTable.from_request, ()),
     "postgresql": (PostgresTable.from_request, pytest.mark.loaders),
 }
 """How to create an output of each kind, and the marks of its tests. Quick runs leave out those that

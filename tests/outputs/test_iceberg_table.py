@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -48,20 +47,6 @@ def waiting(output: IcebergTable) -> Iterator[list[str]]:
 def compacted(table: Table) -> None:
     """Replace all files, as a compaction does."""
     table.overwrite(table.scan().to_arrow())
-
-
-def test_of_two_exports_at_once_only_one_adds_the_events(
-    output: IcebergTable, service: Service
-) -> None:
-    """Also if both read the same events, so that they would write the same state."""
-    service.add(EVENTS)
-    service.add_faults([WAIT])
-
-    with waiting(output) as log:
-        output.export().raise_for_exit_code()
-
-    assert log[0].startswith(f"AE-BUSY: Another run has written to {output.to} in the meantime: ")
-    assert output.events() == expected(EVENTS)
 
 
 def test_a_change_by_another_program_during_an_export_is_kept(
@@ -226,7 +211,6 @@ def test_a_service_without_events_leaves_an_empty_table(output: IcebergTable) ->
 
     assert output.events() == []
     assert output.table.current_snapshot() is None
-    assert pa.types.is_timestamp(output.table.scan().to_arrow()["occurred_at"].type)
 
 
 _DAYS = """
