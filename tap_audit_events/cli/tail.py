@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from logging import Logger
 from operator import itemgetter
-from queue import Empty
 from typing import Final, TypeVar
 
 from msgspec import structs
 
 from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.newest import Newest, start_of_newest
+from tap_audit_events.cli.newest import start_of_newest
 from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.terminal.process import check_reader, write_json_lines
-from tap_audit_events.config.settings import Settings
+from tap_audit_events.cli.terminal.signals import interrupting
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     CursorRefusedError,
@@ -31,7 +30,6 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.service.retries import MAX_RETRY_AFTER_SECONDS
 from tap_audit_events.service.transport import Connections
 
@@ -49,67 +47,44 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
         SettingsError: a setting cannot be used, or an end is set together with an interval.
         StoppedError: a signal asked the run to stop.
     """
-    settings = common.settings()
-    if interval_seconds is not None and settings.end_date is not None:
+    settings, logger = common.settings(), common.logger
+    follows = interval_seconds is not None
+    if follows and settings.end_date is not None:
         raise SettingsError(["--follow has no end: leave out --end, and the setting end_date"])
+    if not (lines or follows):
+        return
     with Connections() as connections:  # all runs use the same
         runtime = replace(common.runtime(), connections=connections)
-        _run_tail(lines, settings, runtime, _Retrying(runtime, common.logger, interval_seconds))
-
-
-def _run_tail(lines: int, settings: Settings, runtime: Runtime, retrying: _Retrying) -> None:
-    logger, follows = retrying.logger, retrying.follows
-    begun_at = instant_of(runtime.now())
-    newest = retrying.call(
-        lambda: _newest(lines, settings, runtime, logger, begun_at, follows=follows)
-    )
-    if newest.start is None:
-        return
-    if newest.error is not None and follows:
-        logger.warning(
-            "%s. Of these organizations, only events since %s are printed",
-            newest.error.summary,
-            brief(newest.start),
+        begun_at = instant_of(runtime.now())
+        retrying = _Retrying(runtime.stop, logger, interval_seconds)
+        start, error = retrying.call(
+            lambda: start_of_newest(max(lines, 1), settings, runtime=runtime, logger=logger)
         )
-    events = AuditEvents.of_settings(
-        structs.replace(settings, start_date=newest.start), lambda: runtime
-    )
-    tail = Tail(events, _print, begun_at)
-    try:
-        retrying.call(lambda: tail.begin(lines))
-        if newest.error is not None and not follows:
-            raise newest.error
-        while retrying.interval_seconds is not None:
-            wait(retrying.interval_seconds, runtime.stop)
-            retrying.call(tail.print_new)
-    except (ServiceError, OrganizationsError) as error:
-        error.add_note(f"Events printed: {tail.printed:,}.")
-        raise
-
-
-def _newest(
-    lines: int,
-    settings: Settings,
-    runtime: Runtime,
-    logger: Logger,
-    begun_at: Instant,
-    *,
-    follows: bool,
-) -> Newest:
-    """Where to begin to read; without a time, there is nothing to read.
-
-    If new events are followed, the newest event and the lookback are read in any case. So events
-    that exist already are known, and later ones are recognized as new, even if this machine's
-    clock is ahead.
-    """
-    if not (lines or follows):
-        return Newest(None)
-    newest = start_of_newest(max(lines, 1), settings, runtime=runtime, logger=logger)
-    if not follows:
-        return newest
-    lookback = later(begun_at, seconds=-settings.lookback_seconds)
-    start = max(min(newest.start or EARLIEST, lookback), settings.start_date or EARLIEST)
-    return newest._replace(start=start)
+        if follows:
+            # The newest event and the lookback are read in any case. So events that exist already
+            # are known, and later ones are recognized as new, even if this clock is ahead.
+            lookback = later(begun_at, seconds=-settings.lookback_seconds)
+            start = max(min(start or EARLIEST, lookback), settings.start_date or EARLIEST)
+        if start is None:
+            return
+        if error is not None and follows:
+            logger.warning(
+                "%s. Of these organizations, only events since %s are printed",
+                error.summary,
+                brief(start),
+            )
+        settings = structs.replace(settings, start_date=start)
+        tail = Tail(AuditEvents.of_settings(settings, lambda: runtime), begun_at)
+        try:
+            retrying.call(lambda: tail.begin(lines))
+            if error is not None and not follows:
+                raise error
+            while interval_seconds is not None:
+                wait(interval_seconds, runtime.stop)
+                retrying.call(tail.print_new)
+        except (ServiceError, OrganizationsError) as ended_by:
+            ended_by.add_note(f"Events printed: {tail.printed:,}.")
+            raise
 
 
 class Tail:
@@ -118,12 +93,9 @@ class Tail:
     All events from `begun_at` on are printed.
     """
 
-    def __init__(
-        self, events: AuditEvents, write: Callable[[Sequence[bytes]], None], begun_at: Instant
-    ) -> None:
+    def __init__(self, events: AuditEvents, begun_at: Instant) -> None:
         self.printed = 0
         self._events = events
-        self._write_lines = write
         self._begun_at = begun_at
         self._last: EventPage | None = None
         self._held: list[tuple[Instant, bytes]] = []
@@ -154,8 +126,9 @@ class Tail:
         self._write_held()
 
     def _write(self, texts: Sequence[bytes]) -> None:
-        self._write_lines(texts)
-        self.printed += len(texts)
+        if texts:
+            write_json_lines(texts)
+            self.printed += len(texts)
 
     def _write_held(self) -> None:
         self._write([text for _, text in self._held])
@@ -180,14 +153,10 @@ class _Retrying:
     Without an interval, events are not followed, and errors are raised at once.
     """
 
-    def __init__(self, runtime: Runtime, logger: Logger, interval_seconds: float | None) -> None:
-        self._runtime = runtime
-        self.logger = logger
-        self.interval_seconds = interval_seconds
-
-    @property
-    def follows(self) -> bool:
-        return self.interval_seconds is not None
+    def __init__(self, stop: Stop, logger: Logger, interval_seconds: float | None) -> None:
+        self._stop = stop
+        self._logger = logger
+        self._interval_seconds = interval_seconds
 
     def call(self, action: Callable[[], _Result]) -> _Result:
         while True:
@@ -196,25 +165,13 @@ class _Retrying:
                 return action()
             except (ServiceError, OrganizationsError) as error:
                 errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
-                seconds = self.interval_seconds
-                if seconds is None:  # events are not followed
+                if self._interval_seconds is None or not all(map(_may_pass, errors.values())):
                     raise
-                if not all(_may_pass(each) for each in errors.values()):
-                    raise
-                self._wait(errors, seconds)
-
-    def _wait(self, errors: Mapping[str, AuditEventsError], seconds: float) -> None:
-        """Log the errors, one line for each organization, and wait."""
-        if any(each.code == _LONG_WAIT for each in errors.values()):
-            seconds = MAX_RETRY_AFTER_SECONDS
-        requested = [
-            each.retry_after_seconds for each in errors.values() if isinstance(each, RetryableError)
-        ]
-        seconds = max([seconds, *filter(None, requested)])
-        for organization_id, each in errors.items():
-            problem = f"{organization_id}: {each.summary}" if organization_id else each.summary
-            self.logger.warning("%s. Retrying in %.1f s", problem, seconds)
-        wait(seconds, self._runtime.stop)
+                seconds = max(self._interval_seconds, *map(_requested_seconds, errors.values()))
+            for organization_id, each in errors.items():
+                problem = f"{organization_id}: {each.summary}" if organization_id else each.summary
+                self._logger.warning("%s. Retrying in %.1f s", problem, seconds)
+            wait(seconds, self._stop)
 
 
 def _may_pass(error: AuditEventsError) -> bool:
@@ -222,22 +179,18 @@ def _may_pass(error: AuditEventsError) -> bool:
     return is_temporary(error) or isinstance(error, CursorRefusedError)
 
 
+def _requested_seconds(error: AuditEventsError) -> float:
+    """How long the service wants no requests, at most 15 minutes."""
+    if error.code == _LONG_WAIT:
+        return MAX_RETRY_AFTER_SECONDS
+    return (error.retry_after_seconds or 0.0) if isinstance(error, RetryableError) else 0.0
+
+
 def wait(seconds: float, stop: Stop) -> None:
-    """Wait, but not after a signal.
+    """Wait, at most until a signal.
 
     Raises:
         StoppedError: a signal asked the run to stop.
     """
-    until = time.monotonic() + seconds
-    while True:
-        stop.check()
-        left = until - time.monotonic()
-        if left <= 0:
-            return
-        with suppress(Empty):
-            stop.wakeups.get(timeout=left)
-
-
-def _print(texts: Sequence[bytes]) -> None:
-    if texts:
-        write_json_lines(texts)
+    with interrupting(stop):
+        time.sleep(seconds)
