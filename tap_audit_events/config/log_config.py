@@ -26,16 +26,10 @@ def log_config_errors(environment: MutableMapping[str, str]) -> Iterator[None]:
         Path(path).stat()  # the SDK would continue without a file that does not exist
         yield
     except Exception as error:  # noqa: BLE001 - handlers and formatters of any class are created
+        if mark := getattr(error, "problem_mark", None):  # not the text: it may contain a token
+            reason = f"it is not YAML at line {mark.line + 1}, column {mark.column + 1}"
+        else:  # `dictConfig` names the handler, and the cause says why
+            reason = ": ".join(map(sanitize, filter(None, (error, error.__cause__))))
         file = f"The file {sanitize(path)} that {_VARIABLE} names"
-        problem = f"cannot be used as a logging configuration: {_reason(error)}"
+        problem = f"cannot be used as a logging configuration: {reason}"
         raise SettingsError([f"{file} {problem}"]) from None
-
-
-def _reason(error: Exception) -> str:
-    """The message of an error and its cause: `dictConfig` names the handler, the cause says why."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    if mark := getattr(error, "problem_mark", None):  # not the text, which may contain a token
-        return f"it is not YAML at line {mark.line + 1}, column {mark.column + 1}"
-    messages = [str(each) for each in (error, error.__cause__) if each is not None]
-    return ": ".join(map(sanitize, messages))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from tap_audit_events.events.instants import Instant, brief, seconds_between
 from tap_audit_events.events.window import Window
@@ -17,15 +16,14 @@ class Progress:
     The estimate assumes that events are spread evenly over the range, which they rarely are.
     """
 
-    def __init__(self, window: Window, clock: Callable[[], float] = time.monotonic) -> None:
-        self._window = window
-        self._clock = clock
-        self._started_at = self._shown_at = clock()
-        self._first: Instant | None = window.start
+    def __init__(self, window: Window | None = None) -> None:
+        self._started_at = self._shown_at = time.monotonic()
+        self._first = None if window is None else window.start
+        self._end = None if window is None else window.end
 
     def set_window(self, window: Window) -> None:
         """Set the range, once it is known."""
-        self._window, self._first = window, window.start
+        self._first, self._end = window.start, window.end
 
     def set_first_instant(self, instant: Instant) -> None:
         """Set where the range starts, if it has no start; only the first call counts."""
@@ -33,7 +31,7 @@ class Progress:
 
     def is_due(self, every_seconds: float) -> bool:
         """Whether progress should be shown now; True at most once in `every_seconds`."""
-        now = self._clock()
+        now = time.monotonic()
         if now - self._shown_at < every_seconds:
             return False
         self._shown_at = now
@@ -62,16 +60,15 @@ class Progress:
 
     def share(self, reached: Instant | None) -> float | None:
         """The share of the range before an instant, 0 to 1; None if it is not known."""
-        if reached is None or self._first is None:
+        first, end = self._first, self._end
+        if reached is None or first is None or end is None:
             return None
-        first, end = self._first, self._window.end
         seconds = seconds_between(first, end)  # 0 if less than a microsecond
-        return (
-            seconds_between(first, min(max(reached, first), end)) / seconds if seconds > 0 else None
-        )
+        done = seconds_between(first, min(max(reached, first), end))
+        return done / seconds if seconds > 0 else None
 
     def _rate(self, delivered: int) -> float:
-        return delivered / max(self._clock() - self._started_at, 1e-9)
+        return delivered / max(time.monotonic() - self._started_at, 1e-9)
 
     def _position(self, reached: Instant | None) -> str:
         share = self.share(reached)
@@ -81,7 +78,7 @@ class Progress:
         return f"; reached {brief(reached)}, {share:.0%} of the range{remaining}"
 
     def _remaining(self, share: float) -> str:
-        seconds = round((self._clock() - self._started_at) * (1 - share) / share)
+        seconds = round((time.monotonic() - self._started_at) * (1 - share) / share)
         minutes, seconds = divmod(seconds, 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours}:{minutes:02}:{seconds:02}"

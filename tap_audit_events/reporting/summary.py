@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from logging import INFO, Logger
 from typing import Final
@@ -13,13 +13,11 @@ from typing import Final
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import (
     EARLIEST,
-    LATEST,
     Instant,
     brief,
     instant_of,
     seconds_between,
 )
-from tap_audit_events.events.window import Window
 from tap_audit_events.reporting import progress, progress_bar
 from tap_audit_events.reporting.new_fields import NewFields
 from tap_audit_events.run.new_events import NewEvents
@@ -27,7 +25,6 @@ from tap_audit_events.run.organization import Organization
 from tap_audit_events.run.run import Run
 
 BAR_SECONDS: Final = 0.1
-_NO_WINDOW: Final = Window(LATEST, LATEST)
 
 
 class Report:
@@ -48,10 +45,11 @@ class Report:
         self._keeps_bookmark = keeps_bookmark
         self._warned: set[tuple[str, str]] = set()
         self._new_fields = NewFields()
-        self._total = _Total()
+        self._total: Counter[str] = Counter()
+        self._latest_seconds = 0.0
         self._is_opened = False
         self._is_done = False
-        self._progress = progress.Progress(_NO_WINDOW)
+        self._progress = progress.Progress()
         if settings.organizations:
             logger.info(
                 "Reading organizations: %d; lookback %d s; at most %d requests at a time",
@@ -86,13 +84,13 @@ class Report:
         """Show how far the run has come, if that is due."""
         if not self._progress.is_due(BAR_SECONDS if self._bar else progress.PROGRESS_SECONDS):
             return
-        delivered = self._total.delivered
+        delivered = self._total["delivered"]
         reached = None if self.run.only is None else _newest(self.run.only)
         if self._bar is not None:
             text = self._progress.bar_text(delivered=delivered, reached=reached)
             share = self._progress.share(reached) or 0.0
             if self._settings.organizations:
-                share = self._total.ended / self.run.organization_count
+                share = self._total["ended"] / self.run.organization_count
             self._bar.draw(share, text)
             return
         requests = self.run.requests
@@ -100,21 +98,35 @@ class Report:
             delivered=delivered, reached=reached, requests=requests.sent, retries=requests.retries
         )
         if self._settings.organizations:
-            line += f"; {self._total.ended} of {self.run.organization_count} organizations"
+            line += f"; {self._total['ended']} of {self.run.organization_count} organizations"
         self._logger.info("%s", line)
 
     def _count(self, page: NewEvents) -> None:
         organization = page.organization
         self._warn_once(organization)
         self._new_fields.inspect(page.texts, organization.settings.action_types)
-        self._total.delivered += len(page.texts)
+        self._total["delivered"] += len(page.texts)
         if page.instants:
             self._progress.set_first_instant(page.instants[0])
 
     def _end(self, organization: Organization) -> None:
         """Report the end of an organization; for one of several, its error or what it delivered."""
-        self._total.add(organization)
-        self._warn_of_short_reach(organization)
+        delivery = organization.delivery
+        self._total.update(
+            late=delivery.late,
+            repeats=delivery.repeats,
+            windows=organization.windows,
+            ended=1,
+            active=bool(delivery.delivered),
+            failed=organization.error is not None,
+        )
+        self._latest_seconds = max(self._latest_seconds, delivery.latest_seconds)
+        if self._keeps_bookmark and organization.error is None and delivery.watermark.forgot:
+            organization.logger.warning(
+                "More events lie within lookback_seconds than the state can remember: the next run"
+                " looks back only %.0f s for late events",
+                delivery.watermark.reach_seconds,
+            )
         if organization.window is None and organization.error is None:
             organization.logger.warning(
                 "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
@@ -128,12 +140,11 @@ class Report:
             organization.logger.warning(
                 "%s. The run continues with the other organizations", summary
             )
-        elif delivered := organization.delivery.delivered:
-            late = organization.delivery.late
+        elif delivery.delivered:
             organization.logger.info(
                 "%d events%s; %s",
-                delivered,
-                f", {late} of them late" if late else "",
+                delivery.delivered,
+                f", {delivery.late} of them late" if delivery.late else "",
                 self._bookmark_and_lag(organization),
             )
 
@@ -144,12 +155,12 @@ class Report:
         only = self.run.only
         if only is not None and only.window is None:
             return
-        late = f", the latest by {total.latest_seconds:.0f} s" if total.late else ""
+        late = f", the latest by {self._latest_seconds:.0f} s" if total["late"] else ""
         self._logger.info(
             "Done: %s; %d of them late%s; %d dropped as delivered before;"
             " requests: %d, windows: %d, retries: %d; %.1f s waited for retries; %s",
-            _delivered(total.delivered, records, left_out), total.late, late,
-            total.repeats, requests.sent, total.windows, requests.retries,
+            _delivered(total["delivered"], records, left_out), total["late"], late,
+            total["repeats"], requests.sent, total["windows"], requests.retries,
             requests.retry_wait_seconds,
             self._organizations() if only is None else self._bookmark_and_lag(only),
         )  # fmt: skip
@@ -169,8 +180,9 @@ class Report:
         only, requests = self.run.only, self.run.requests
         if only is not None and only.window is None:
             return
-        delivered = self._total.delivered if only is None else only.delivery.delivered
-        ended = f"{self._total.ended} of {self.run.organization_count} organizations were read"
+        total = self._total
+        delivered = total["delivered"] if only is None else only.delivery.delivered
+        ended = f"{total['ended']} of {self.run.organization_count} organizations were read"
         self._logger.info(
             "Ended early: %d events delivered; requests: %d, retries: %d; %s",
             delivered, requests.sent, requests.retries,
@@ -181,22 +193,13 @@ class Report:
         """How far the newest event of the only organization lies behind now, if it has any."""
         return None if self.run.only is None else self._seconds_behind(self.run.only)
 
-    def _warn_of_short_reach(self, organization: Organization) -> None:
-        watermark = organization.delivery.watermark
-        if self._keeps_bookmark and organization.error is None and watermark.forgot:
-            organization.logger.warning(
-                "More events lie within lookback_seconds than the state can remember: the next run"
-                " looks back only %.0f s for late events",
-                watermark.reach_seconds,
-            )
-
     def _organizations(self) -> str:
         total = self._total
-        failed = f", {total.failed} failed" if total.failed else ""
+        failed = f", {total['failed']} failed" if total["failed"] else ""
         left = self.run.not_started_count
         not_started = f", {left} not started" if left else ""
         count = self.run.organization_count
-        return f"{total.active} of {count} organizations had new events{failed}{not_started}"
+        return f"{total['active']} of {count} organizations had new events{failed}{not_started}"
 
     def _seconds_behind(self, organization: Organization) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""
@@ -232,30 +235,6 @@ class Report:
             if applies and key not in self._warned:
                 self._warned.add(key)
                 organization.logger.warning(warning)
-
-
-@dataclass
-class _Total:
-    """Totals of the organizations that have ended, and of all events delivered so far."""
-
-    delivered: int = 0
-    late: int = 0
-    latest_seconds: float = 0.0
-    repeats: int = 0
-    windows: int = 0
-    ended: int = 0
-    active: int = 0
-    failed: int = 0
-
-    def add(self, organization: Organization) -> None:
-        delivery = organization.delivery
-        self.late += delivery.late
-        self.latest_seconds = max(self.latest_seconds, delivery.latest_seconds)
-        self.repeats += delivery.repeats
-        self.windows += organization.windows
-        self.ended += 1
-        self.active += bool(delivery.delivered)
-        self.failed += organization.error is not None
 
 
 def _delivered(events: int, records: int, left_out: int) -> str:

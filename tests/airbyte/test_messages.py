@@ -49,20 +49,6 @@ def test_messages_of_several_threads_stay_whole(stdout: TextIO) -> None:
     assert "LOG" in found
 
 
-def test_a_state_counts_the_records_since_the_last_one(stdout: TextIO) -> None:
-    """A state without new records that equals the last one is not written."""
-    writer = AirbyteWriter(stdout)
-    writer.write_state({})
-    writer.write_records([RECORD] * 3, 1)
-    writer.write_records([], 1)
-    writer.write_state({"bookmark": "1"})
-    writer.write_state({"bookmark": "1"})
-    writer.write_records([RECORD], 1)
-    writer.write_state({"bookmark": "1"})
-    states = [each["state"] for each in messages(stdout) if each["type"] == "STATE"]
-    assert [each["sourceStats"]["recordCount"] for each in states] == [0, 3, 1]
-
-
 def test_a_message_after_an_error_raises_the_error_again() -> None:
     """Otherwise, a run could continue after it failed to write a LOG message."""
     with Path("/dev/full").open("w") as full:

@@ -90,29 +90,6 @@ def test_a_signal_ends_the_run_after_a_whole_line(
     assert done.ids + rest.ids == IDS
 
 
-@pytest.mark.parametrize(
-    ("fault", "sign"),
-    [
-        (Fault(kind="hang", seconds=300, when="3"), b""),
-        (Fault(kind="status", code=503, retry_after="600", when="3-"), b"Retry 1 of 8 in 600"),
-    ],
-)
-def test_a_signal_ends_a_wait_for_the_service_at_once(
-    fault: Fault, sign: bytes, service: Service, start: Start
-) -> None:
-    """The run waits for a response that does not arrive, or for the time of a retry."""
-    service.add(EVENTS)
-    service.add_faults([fault])
-    running = start(page_size=10, concurrency=1)
-    before = lines_up_to(running, b'"recordCount":10', count=2)
-    if sign not in before:
-        before += lines_up_to(running, sign)
-    running.send_signal(signal.SIGTERM)
-    done = finished(running, before)
-    judge(done, signal.SIGTERM)
-    assert done.ids == IDS[:20]
-
-
 def test_a_check_that_is_stopped_has_no_result(service: Service, start: Start) -> None:
     """The status FAILED would mean that the connection does not work."""
     service.add_faults([Fault(kind="status", code=503, retry_after="600")])

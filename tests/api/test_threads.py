@@ -88,16 +88,6 @@ def test_closing_early_does_not_wait_for_a_service_that_hangs(
     assert len(service.requests) == requests
 
 
-def test_a_run_may_move_from_thread_to_thread(log: AuditEvents) -> None:
-    """One thread at a time advances the run, as with a thread pool."""
-    pages = log.pages()
-    found: list[str] = []
-    with ends_its_threads(), ThreadPoolExecutor(4) as pool:
-        while page := pool.submit(next, pages, None).result():
-            found += ids([page])
-    assert found == EXPECTED
-
-
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fork_cannot_continue_a_run(log: AuditEvents) -> None:
     """The fork does not have the threads, so it would wait for a page forever."""

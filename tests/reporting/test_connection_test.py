@@ -97,17 +97,6 @@ def test_a_check_that_fails_logs_what_works_before_the_error(
     assert error.startswith("AE-")
 
 
-@pytest.mark.parametrize("code", [200, 401, 403])
-def test_a_sign_in_page_is_named(code: int, service: Service, sync: Sync) -> None:
-    """The error shows its title, and names what may be between this machine and the service."""
-    page = b"<!DOCTYPE html><html><head><title>Sign in to Acme</title>"
-    service.add_faults([Fault(kind="status", code=code, text=page)])
-    (error,) = sync("--test", max_retries=0).errors
-    assert error.startswith("AE-GATEWAY: Something other than the service responds")
-    assert f"(status {code}, a page titled 'Sign in to Acme')" in error
-    assert "HTTPS_PROXY" in error
-
-
 def test_several_organizations_are_checked_side_by_side_with_a_request_each() -> None:
     """Several connections are needed, because no response arrives at once. All errors are named."""
     services = [a_service(number, 2) for number in range(12)]

@@ -57,16 +57,6 @@ def test_an_earlier_start_date_delivers_no_more_events_and_is_warned_about(
     assert sync(**earlier).ids == ["07:00:00", "08:10:00"]
 
 
-def test_a_state_without_covered_from_causes_no_warning(service: Service, sync: Sync) -> None:
-    """A state of an earlier version does not say from when on events were read."""
-    service.add(events("08:10:00"))
-    state = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code().state
-    del state["bookmarks"]["audit_events"]["watermark"][0]["covered_from"]
-    done = sync(state=state).raise_for_exit_code()
-    assert done.warnings == []
-    assert done.state == state
-
-
 def test_a_start_date_within_the_lookback_warns_of_late_events(
     service: Service, sync: Sync
 ) -> None:

@@ -148,17 +148,6 @@ def as_sent(event: dict[str, Any]) -> bytes:
     return json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def test_a_chain_that_is_enabled_later_starts_at_the_bookmark(service: Service, sync: Sync) -> None:
-    """Events that earlier runs delivered are in no digest."""
-    service.add(events(0, 5))
-    before = sync().raise_for_exit_code()
-    service.add(events(5, 7))
-    done = sync(catalog=a_catalog(sync), state=before.state).raise_for_exit_code()
-    (record,) = of_stream(done, STREAM)
-    assert record["covered_from"] == f"{DAY}T08:04:00Z"
-    assert (record["events"], record["late_events"]) == (2, 0)
-
-
 @pytest.mark.parametrize(
     ("moved_to", "covered_from"),
     [

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.sandbox import Fault, Service, serve
 from tests.builders import an_event
 from tests.conftest import Sync
@@ -109,19 +108,6 @@ def test_a_failed_first_run_out_of_order_repeats_nothing(service: Service, sync:
     assert quiet.ids == []
     (request,) = service.requests
     assert request.params["startTime"] == "2024-05-06T09:34:59Z"
-
-
-def test_a_complete_run_moves_a_bookmark_of_the_year_1(service: Service, sync: Sync) -> None:
-    """An earlier version could write such a bookmark; it moves even without new events."""
-    service.add(map(second, range(10)))
-    state = sync().raise_for_exit_code().state
-    entry = state["bookmarks"]["audit_events"]
-    entry["replication_key_value"] = entry["watermark"][0]["bookmark"] = f"{EARLIEST}Z"
-    entry["watermark"][0]["ids_from"] = f"{EARLIEST}Z"
-    entry["watermark"][0].pop("covered_from", None)
-    done = sync(state=state).raise_for_exit_code()
-    assert done.ids == []
-    assert done.bookmark == second(9)["occurredAt"]
 
 
 # A token that looks like a part of STATE

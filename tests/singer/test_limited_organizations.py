@@ -37,35 +37,6 @@ def test_a_wait_that_is_too_long_holds_no_other_organization(retry_after: str) -
     assert "AE-DEFECT" not in done.log
 
 
-def test_requests_that_wait_for_their_token_hold_up_no_other_token() -> None:
-    """One token sends as many requests as it may, which take long, and another one waits."""
-    concurrency, seconds, sent = 8, 3.0, 4
-    slow = [a_service(n, 1, access_token="acme_pat_slow") for n in range(sent + 1)]
-    fast = [a_service(n, 1, page_latency_seconds=0.02) for n in range(10, 40)]
-    for each in slow:
-        each.add_faults([Fault(kind="hang", seconds=seconds)])
-    with SharedServer([*slow, *fast]).served() as shared:
-        done = shared.run(organizations=shared.with_tokens, concurrency=concurrency)
-        done.raise_for_exit_code()
-        first_response = seconds + min(each.requests[0].seconds for each in slow)
-        last_of_others = max(each.requests[0].seconds for each in fast)
-    assert last_of_others < first_response
-
-
-def test_organizations_that_wait_for_retries_hold_up_no_other_organizations() -> None:
-    """More organizations wait than requests may be in flight."""
-    failing = [a_service(n, 5) for n in range(4)]
-    others = [a_service(n, 5) for n in range(4, 20)]
-    for each in failing:
-        each.add_faults([Fault(kind="status", code=503, retry_after="3", when="1")])
-    with SharedServer([*failing, *others]).served() as shared:
-        done = shared.run(concurrency=2).raise_for_exit_code()
-        first_retry = min(each.requests[1].seconds for each in failing)
-        last_of_others = max(each.requests[-1].seconds for each in others)
-    assert len(done.records) == 100
-    assert last_of_others < first_retry
-
-
 def test_the_same_token_from_two_places_is_one_token(tmp_path: Path) -> None:
     """Its organizations share a rate limiter, and wait together."""
     path = tmp_path / "token"

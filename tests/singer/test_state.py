@@ -96,12 +96,3 @@ def test_a_state_of_another_organization_is_refused() -> None:
     """Its bookmark would hide events; the error advises another state, not to start over."""
     with pytest.raises(SettingsError, match=rf"'{ORGANIZATION_ID}', not .* a state of its own$"):
         read_bookmark(a_bookmark(), organization_id=OTHER_ORGANIZATION_ID, lookback_seconds=0)
-
-
-@pytest.mark.parametrize("ids", [("a-b", "A-B"), ("A-B", "a-b")])
-def test_an_organization_id_is_the_same_in_any_case(ids: tuple[str, str]) -> None:
-    """UUIDs are compared without regard to case."""
-    before, now = ids
-    bookmark = bookmark_of(Watermark(at(5), [GROUP]), organization_id=before)
-    again = read_bookmark(bookmark, organization_id=now, lookback_seconds=0)
-    assert again.groups == [GROUP]
