@@ -99,13 +99,6 @@ def test_run_hides_variables_that_contradict_those_of_the_sandbox(
         assert set(shown.split()) == {f"TAP_AUDIT_EVENTS_{name}" for name in shared | {own}}
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_run_returns_128_and_the_signal_that_ended_the_command(number: signal.Signals) -> None:
-    """The exit code of a command that a signal ended is the one that a shell returns."""
-    done = run(f"import os; os.kill(os.getpid(), {int(number)})")
-    assert done.returncode == 128 + number
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_run_passes_signals_on_to_the_command(number: signal.Signals) -> None:
     """The command handles the signal, and its exit code is returned."""

@@ -22,8 +22,6 @@ from tests.builders import ORGANIZATION_ID
 WINDOW = Window(None, Instant("2026-01-31T00:00:00"))
 EMPTY_PAGE = b'{"auditEvents": []}'
 
-Headers = tuple[str, ...]
-
 
 @dataclass
 class Scripted:
