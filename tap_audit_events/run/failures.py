@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import RetryableError, ServiceError
+from tap_audit_events.run.tokens import TokenGroup
 
 MAX_FAILURES: Final = 10
 """Organizations in a row that fail, before others are given up."""
@@ -17,18 +18,16 @@ _OF_ONE_ORGANIZATION: Final = frozenset(
 )
 """Errors that the service itself sends: they show that it is up."""
 
-_Token = TypeVar("_Token")
 
-
-class GivenUp(NamedTuple, Generic[_Token]):
+class GivenUp(NamedTuple):
     """The tokens whose remaining organizations are given up, the error that led to it, and why."""
 
-    tokens: Collection[_Token]
+    tokens: Collection[TokenGroup]
     error: ServiceError
     reason: str
 
 
-class Failures(Generic[_Token]):
+class Failures:
     """Decides which other organizations are given up: only those that share what fails.
 
     - An organization's token, if the service refuses it and has accepted it for nobody, or if it
@@ -46,12 +45,12 @@ class Failures(Generic[_Token]):
             one.
     """
 
-    def __init__(self, tokens: Collection[_Token]) -> None:
+    def __init__(self, tokens: Collection[TokenGroup]) -> None:
         self.has_page = False
         self._tokens = tokens
-        self._accepted: set[_Token] = set()
-        self._failed: list[_Token] = []  # in a row, without a page of anybody
-        self._failed_with: Counter[_Token] = Counter()  # in a row, because of the token
+        self._accepted: set[TokenGroup] = set()
+        self._failed: list[TokenGroup] = []  # in a row, without a page of anybody
+        self._failed_with: Counter[TokenGroup] = Counter()  # in a row, because of the token
         self._retried = 0
 
     @property
@@ -65,7 +64,7 @@ class Failures(Generic[_Token]):
         """
         return self.has_page or in_flight + len(self._failed) % MAX_FAILURES < MAX_FAILURES
 
-    def add(self, token: _Token, error: Exception) -> GivenUp[_Token] | None:
+    def add(self, token: TokenGroup, error: Exception) -> GivenUp | None:
         """Count the error of an organization; return what is given up because of it."""
         if not isinstance(error, ServiceError):
             return None
@@ -84,13 +83,13 @@ class Failures(Generic[_Token]):
                 return self._without_page(error)
         return None
 
-    def page(self, token: _Token) -> None:
+    def page(self, token: TokenGroup) -> None:
         """Record that the service has sent a page."""
         self.has_page = True
         self._accepted.add(token)
         del self._failed_with[token]
 
-    def _without_page(self, error: ServiceError) -> GivenUp[_Token]:
+    def _without_page(self, error: ServiceError) -> GivenUp:
         failed = set(self._failed)
         reason = (
             f"{MAX_FAILURES} in a row failed and no page of any organization has arrived. Each run"

@@ -189,7 +189,7 @@ class OrganizationsPlan:
         requests = self._requests
         return requests.paused + (requests.waiting if self._has_several_tokens else 0)
 
-    def _give_up(self, given_up: GivenUp[Any]) -> None:
+    def _give_up(self, given_up: GivenUp) -> None:
         """Request no other organization of these groups; the others are read to their end."""
         groups, error, reason = given_up
         dropped = [member for member in self._unrequested if member.group in groups]

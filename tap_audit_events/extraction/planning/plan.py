@@ -66,7 +66,7 @@ class Plan:
         self._readers = [WindowReader(window)]
         self._density = HourlyDensity()
         self._oldest = EARLIEST
-        self._newest_bytes = 1
+        self._newest_bytes = 0
         self._requests = 0
         self._useful_pages = 0.0
         self._empty_windows = 0
@@ -96,7 +96,7 @@ class Plan:
     def bytes_held(self) -> int:
         """Bytes of the pages that are not taken yet, and, as an estimate, of those in flight."""
         held = sum(each.bytes_held for each in self._readers)
-        return max(1, self.in_flight * self._newest_bytes + held)
+        return self.in_flight * self._newest_bytes + held
 
     @property
     def seems_large(self) -> bool:
