@@ -100,9 +100,8 @@ def form_of(text: str) -> str:
         if text.endswith(suffix) and len(Path(text).name) > len(suffix):
             return suffix
     known = ", ".join(f"{form} ({each.meaning})" for form, each in FORMATS.items())
-    raise unusable(
-        f"--to {sanitize(text)} has no known format: end it with a name and one of {known}"
-    )
+    given = "--to" if "@" in text else f"--to {sanitize(text)}"  # it may be an incomplete URL
+    raise unusable(f"{given} has no known format: end it with a name and one of {known}")
 
 
 class Format(NamedTuple):

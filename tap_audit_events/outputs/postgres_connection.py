@@ -24,13 +24,13 @@ _PORTS: Final = re.compile(r"[0-9,]*")
 _SECRETS: Final = ("password", "sslpassword")
 
 _CHECK_LOGIN: Final = (
-    "check the host, the database and the user in the URL, the password in PGPASSWORD or ~/.pgpass,"
-    " and that the server runs"
+    "check the host, the database and the user in the URL, the password in PGPASSWORD, ~/.pgpass or"
+    " the service file, and that the server runs"
 )
 _NEXT_STEPS: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
     (errors.InvalidSchemaName, "create the schema, or name another one with --table"),
     (errors.InsufficientPrivilege, "grant the right to the user; docs/export.md lists all of them"),
-    (errors.ReadOnlySqlTransaction, "connect to the primary server"),
+    (errors.ReadOnlySqlTransaction, "connect to the primary server, as a user who may write"),
     (errors.DiskFull, "free space on the server"),
     (psycopg.OperationalError, "check that the server runs and can be reached"),
     (psycopg.InterfaceError, "check that the server runs and can be reached"),

@@ -14,7 +14,7 @@ from tap_audit_events.sandbox.several import SeveralServices
 from tests.cli.command import Command
 from tests.cli.exported import expected, history
 from tests.cli.failing import SMALL_PAGES, refused
-from tests.loaders.postgres_server import PostgresServer
+from tests.loaders.postgres_server import USER, PostgresServer
 from tests.outputs.postgres_table import PostgresTable
 from tests.running import settings_for
 
@@ -188,15 +188,46 @@ def test_a_wrong_password_is_not_shown(password: str, output: PostgresTable) -> 
     refused(done)
 
 
-def test_a_password_file_is_read(output: PostgresTable, service: Service) -> None:
-    file = output.command.folder / ".pgpass"
-    file.write_text(f"*:*:*:*:{output.server.password}\n")
-    file.chmod(0o600)
+def test_the_files_of_passwords_and_of_services_are_read(
+    output: PostgresTable, service: Service
+) -> None:
+    passwords, services = (output.command.folder / name for name in (".pgpass", "services"))
+    passwords.write_text(f"*:*:*:*:{output.server.password}\n")
+    passwords.chmod(0o600)
+    services.write_text(
+        f"[warehouse]\nhost=127.0.0.1\nport={output.server.port}\nuser={USER}\n"
+        f"dbname={output.database}\npassword={output.server.password}\n"
+    )
+    command = replace(output.command, environment={"PGSERVICEFILE": str(services)})
     service.add(OLD)
+    command(*output.arguments).raise_for_exit_code()
+    passwords.unlink()
+    service.add(NEW)
 
-    replace(output.command, environment={})(*output.arguments).raise_for_exit_code()
+    command("export", "--to", "postgresql://", PGSERVICE="warehouse").raise_for_exit_code()
+    unknown = command("export", "--to", "postgresql:///?service=unknown").error
 
-    assert output.events() == expected(OLD)
+    assert output.events() == expected(EVENTS)
+    assert 'definition of service "unknown" not found' in unknown
+    assert "the service file" in unknown
+
+
+def test_a_read_only_database_is_one_line(output: PostgresTable, service: Service) -> None:
+    """As a standby server is. The next run continues once it can be written."""
+    service.add(OLD)
+    output.export().raise_for_exit_code()
+    service.add(NEW)
+    output.query(f"ALTER DATABASE {output.database} SET default_transaction_read_only = on")
+
+    error = output.export().error
+
+    assert "in a read-only transaction': connect to the primary server" in error
+    output.query(
+        "SET default_transaction_read_only = off;"
+        f" ALTER DATABASE {output.database} RESET default_transaction_read_only"
+    )
+    output.export().raise_for_exit_code()
+    assert output.events() == expected(EVENTS)
 
 
 def test_a_state_file_and_a_table_of_a_file_are_refused(output: PostgresTable) -> None:
