@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from tap_audit_events.errors.exceptions import OutputError, missing_extra, sanitize
+from tap_audit_events.errors.exceptions import missing_extra, sanitize
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.outputs.durable import unusable
+
+PREFIX: Final = "iceberg:"
 
 _UNREADABLE: Final = (
     "PyIceberg's configuration, .pyiceberg.yaml or the variables PYICEBERG_…, cannot be read:"
@@ -42,21 +44,48 @@ _NEXT_STEPS: Final = {
 """What to do about an error, by what its name or text contains; the first that fits counts."""
 
 
+class CatalogError(Exception):
+    """A text names no table, or PyIceberg has no configuration for its catalog."""
+
+
+class TableName(NamedTuple):
+    """What the text ``iceberg:CATALOG/namespace.table`` names."""
+
+    catalog: str
+    identifier: tuple[str, ...]
+
+
+def table_name(text: str) -> TableName:
+    """What a text names that begins with `PREFIX`.
+
+    Raises:
+        CatalogError: it has another form.
+    """
+    catalog, _, table = text[len(PREFIX) :].partition("/")
+    identifier = tuple(table.split("."))
+    if not catalog or len(identifier) < 2 or not all(identifier):
+        raise CatalogError(
+            "it does not name a table: name a catalog of PyIceberg's configuration, a namespace and"
+            f" a table, such as {PREFIX}prod/audit.events"
+        )
+    return TableName(catalog, identifier)
+
+
 def load_catalog(name: str) -> catalogs.Catalog:
     """The catalog of that name. The secrets of its configuration are masked from now on.
 
     Raises:
-        SettingsError: PyIceberg has no configuration for it.
+        CatalogError: PyIceberg has no configuration for it.
         Exception: it cannot be reached, or refuses the credentials.
     """
     configured: dict[str, Any] | None
     try:
         configured = Config().get_catalog_config(name)
     except Exception:  # noqa: BLE001 - of several libraries; the text may quote a secret
-        raise unusable(_UNREADABLE) from None
+        raise CatalogError(_UNREADABLE) from None
     if configured is None:
         variable = f"PYICEBERG_CATALOG__{re.sub('[^A-Z0-9]', '_', name.upper())}__URI"
-        raise unusable(
+        raise CatalogError(
             f"PyIceberg has no catalog {sanitize(name)}: describe it in ~/.pyiceberg.yaml or in"
             f" variables such as {variable}, as docs/export.md shows"
         )
@@ -74,11 +103,13 @@ def mask_secrets(properties: Mapping[str, Any]) -> None:
         register_secret(login, unquote(login.partition(":")[2]))
 
 
-def failure(error: Exception, name: str) -> OutputError:
-    """The error for an output, on one line, with the next step."""
+def reason_of(error: Exception) -> str:
+    """What PyIceberg or a library of the catalog says, on one line, with the next step."""
+    if isinstance(error, CatalogError):
+        return str(error)
     said = f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}"
     next_step = next(text for part, text in _NEXT_STEPS.items() if re.search(part, said))
-    return OutputError(f"{name}: PyIceberg says {sanitize(said)}: {next_step}", "AE-EXPORT")
+    return f"PyIceberg says {sanitize(said)}: {next_step}"
 
 
 def _flat(properties: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -29,12 +29,20 @@ from pyiceberg.types import NestedField, StringType, TimestamptzType
 from tap_audit_events.api.arrow import SCHEMA
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.record_batches import RecordBatches
-from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OutputError,
+    SettingsError,
+    sanitize,
+)
 from tap_audit_events.outputs.durable import unusable
-from tap_audit_events.outputs.iceberg_catalog import failure, load_catalog, mask_secrets
+from tap_audit_events.outputs.iceberg_catalog import (
+    load_catalog,
+    mask_secrets,
+    reason_of,
+    table_name,
+)
 from tap_audit_events.outputs.output import Output
-
-PREFIX: Final = "iceberg:"
 
 PART_BYTES: Final = 64_000_000
 """If the events in memory take so much, a part is committed."""
@@ -72,18 +80,13 @@ class IcebergTable(Output):
         to: ``iceberg:CATALOG/namespace.table``.
 
     Raises:
-        SettingsError: the text has another form.
+        OutputError: the text has another form.
     """
 
     def __init__(self, to: str) -> None:
-        self._name = to
-        self._catalog_name, _, table = to[len(PREFIX) :].partition("/")
-        self._identifier = tuple(table.split("."))
-        if not self._catalog_name or len(self._identifier) < 2 or not all(self._identifier):
-            raise unusable(
-                f"--to {sanitize(to)} does not name a table: name a catalog of PyIceberg's"
-                f" configuration, a namespace and a table, such as {PREFIX}prod/audit.events"
-            )
+        self._name = sanitize(to)
+        with self._errors():
+            self._catalog, self._identifier = table_name(to)
         self._table: _ExportTable | None = None
         self._batches = RecordBatches()
 
@@ -93,7 +96,7 @@ class IcebergTable(Output):
 
     def begin(self) -> Mapping[str, Any]:
         with self._errors():
-            table = self._opened(load_catalog(self._catalog_name))
+            table = self._opened(load_catalog(self._catalog))
             mask_secrets({**table.config, **table.io.properties})
             self._check_columns(table.schema())
             properties = table.properties
@@ -187,7 +190,7 @@ class IcebergTable(Output):
             next_step = "wait until it has ended, or end it, and run the export again"
             raise SettingsError([f"{problem}: {next_step}"], "AE-BUSY") from None
         except Exception as error:  # noqa: BLE001 - each catalog and file system has its own
-            raise failure(error, self._name) from None
+            raise OutputError(f"{self._name}: {reason_of(error)}", "AE-EXPORT") from None
 
 
 class _OtherExportError(CommitFailedException):

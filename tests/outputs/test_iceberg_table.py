@@ -237,3 +237,27 @@ def test_an_engine_that_does_not_use_pyiceberg_reads_the_table(
     days = Counter(event["occurredAt"][:10] for event in EVENTS)
     wanted = [f'"{day}",{count},{count}' for day, count in sorted(days.items())]
     assert done.stdout.split() == wanted, done.stderr
+
+
+def test_the_table_is_what_verify_and_report_find(output: IcebergTable, service: Service) -> None:
+    """Only the files of the days in the range are read."""
+    service.add(EVENTS)
+    output.export().raise_for_exit_code()
+    against = ("verify", "--against", output.to)
+    output.command(*against).raise_for_exit_code()
+
+    output.table.delete("id == '00007'")
+
+    done = output.command(*against)
+    assert done.error.startswith("AE-DIFFERENT: ")
+    assert "00007" in done.stdout.decode()
+    year = ("--year", EVENTS[0]["occurredAt"][:4])
+    done = output.command("report", "--from", output.to, *year, "--to", "year.svg")
+    assert f"{len(EVENTS) - 1} events in" in done.raise_for_exit_code().log
+    first, after = (EVENTS[n]["occurredAt"][:10] for n in (0, 40))
+    for path in output.command.folder.rglob(f"*={first}/*.parquet"):
+        path.unlink()
+    output.command(*against, "--start", after).raise_for_exit_code()
+    error = output.command("verify", "--against", "iceberg:lake/audit.others").error
+    assert error.startswith("AE-LOADED: ")
+    assert "NoSuchTableError" in error

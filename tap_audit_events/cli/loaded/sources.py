@@ -19,6 +19,7 @@ from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.outputs.postgres_url import AMBIGUOUS, is_ambiguous, is_postgres_url
 
 _MAY_HAVE_PASSWORD: Final = re.compile(r"://|(?:password|pwd)\s*=|:.*@", re.IGNORECASE)
+_ICEBERG: Final = "iceberg:"
 _DATABASES: Final = (".duckdb", ".db", ".ddb")
 
 
@@ -50,6 +51,12 @@ def open_loaded(
         return
     if table is not None:
         raise SettingsError(["--table names a table of a database: leave it out for a file"])
+    if text.lower().startswith(_ICEBERG):
+        import tap_audit_events.outputs.iceberg_catalog  # noqa: F401, PLC0415 - says what to install
+        from tap_audit_events.cli.loaded.iceberg import loaded_iceberg  # noqa: PLC0415 - an extra
+
+        yield loaded_iceberg(text)
+        return
     yield loaded_files(Path(text), database, known)
 
 
