@@ -95,6 +95,18 @@ def test_ids_from_does_not_rise_above_a_bookmark_that_had_to_stay() -> None:
     assert at(22) < watermark.ids_from < at(23)
 
 
+def test_within_a_run_an_event_of_a_bookmark_that_had_to_stay_is_recognized(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of too many ids, those of events after the bookmark are dropped first."""
+    monkeypatch.setattr("tap_audit_events.extraction.watermark.IDS_HELD_BEFORE_LOOKBACK", 2)
+    watermark = with_memory(2)
+    deliver(watermark, [("tie", at(10))])
+    for time in (50, 40, 30, 20):
+        deliver(watermark, [(f"{time}", at(time))], moves_bookmark=False)
+    assert deliver(watermark, [("tie", at(10))]) == []
+
+
 def test_an_event_is_recognized_if_it_is_repeated_with_more_digits() -> None:
     """A service may show newer events with another precision than older ones."""
     watermark = Watermark(lookback_seconds=60)
