@@ -143,7 +143,7 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/airbyte-clients.txt requirements/airbyte-clients.in >/dev/null
 	$(COMPILE) --output-file requirements/image-build.txt requirements/image-build.in >/dev/null
 	$(COMPILE) --output-file requirements/image.txt --extra arrow --extra duckdb pyproject.toml >/dev/null
-	$(COMPILE) --output-file requirements/bench.txt --extra sandbox --extra iceberg --extra postgres --group bench pyproject.toml >/dev/null
+	$(COMPILE) --output-file requirements/bench.txt --extra sandbox --extra delta --extra iceberg --extra postgres --group bench pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/bench-airbyte.txt requirements/bench-airbyte.in >/dev/null
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
 	$(COMPILE) --output-file requirements/dlt.txt --extra arrow pyproject.toml requirements/dlt.in >/dev/null

@@ -27,6 +27,7 @@ TAP = "tap_audit_events"
 COMMAND = f"{TAP}.cli"
 _OUTPUTS = (
     "day_folder",
+    "delta_table",
     "duckdb_table",
     "iceberg_table",
     "json_lines",

@@ -107,6 +107,8 @@ A table gets what is new:
   postgresql://user@host/database
              a table of PostgreSQL; keep the password in PGPASSWORD or
              ~/.pgpass. Needs [postgres]
+  delta:FOLDER, delta:s3://BUCKET/PATH, delta:gs://..., delta:az://...
+             a Delta table, on a disk or in an object store. Needs [delta]
   iceberg:CATALOG/namespace.table
              a table of Iceberg, in a catalog of PyIceberg's configuration.
              Needs [iceberg]

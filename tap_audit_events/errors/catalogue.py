@@ -329,8 +329,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The output cannot be written",
         "The disk is full, the folder does not exist or may not be written to, another program has"
         " the file open, or the path, its content and the state file do not fit together. Or the"
-        " database or catalog cannot be reached, or refuses the table or a right. The line says"
-        " which.",
+        " database, object store or catalog cannot be reached, or refuses the table or a right. The"
+        " line says which.",
         "Fix that, and run the command again.",
     ),
     "AE-BUSY": ErrorEntry(
@@ -360,8 +360,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.SETTINGS,
         "A required library is not installed",
         "Arrow and Parquet need pyarrow, DuckDB files, verify and report need duckdb, PostgreSQL"
-        " needs psycopg, and Iceberg needs pyiceberg. They are extras of the package, as the tap"
-        " needs none of them.",
+        " needs psycopg, Delta needs deltalake, and Iceberg needs pyiceberg. They are extras of the"
+        " package, as the tap needs none of them.",
         "Run the command that the line ends with. It adds the library, and keeps other extras.",
     ),
     "AE-THREADS": ErrorEntry(

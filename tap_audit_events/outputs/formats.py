@@ -134,6 +134,12 @@ def _postgres_table(url: str, table: str | None) -> Opened:
     return Opened(PostgresTable(url, name), name, extends=True)
 
 
+def _delta_table(to: str, _: str | None) -> Opened:
+    from tap_audit_events.outputs.delta_table import DeltaTable
+
+    return Opened(DeltaTable(to.partition(":")[2], to), to, extends=True)
+
+
 def _iceberg_table(to: str, _table: str | None) -> Opened:
     import tap_audit_events.outputs.iceberg_catalog  # noqa: F401 - says what to install
     from tap_audit_events.outputs.iceberg_table import IcebergTable
@@ -181,6 +187,7 @@ FORMATS: Final = {
 TABLES: Final = {
     "postgresql://": Table("a table of PostgreSQL", _postgres_table, is_named=True),
     "postgres://": Table("a table of PostgreSQL", _postgres_table, is_named=True),
+    "delta:": Table("a Delta table", _delta_table),
     "iceberg:": Table("a table of Iceberg", _iceberg_table),
 }
 """The kinds of table, by the start of the text that selects each, in lower case."""

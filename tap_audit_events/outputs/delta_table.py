@@ -1,0 +1,223 @@
+"""An export into a Delta table, on a disk or in an object store, together with its state.
+
+The state is in the commit that adds the events. So there is no state file, nothing is renamed, and
+a run that is killed at any moment continues where its last commit ended.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    SettingsError,
+    missing_extra,
+    sanitize,
+)
+from tap_audit_events.outputs.durable import resolved, unusable
+from tap_audit_events.outputs.output import Output
+
+try:
+    import deltalake
+    import pyarrow as pa
+    from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+    from tap_audit_events.api.arrow import SCHEMA
+    from tap_audit_events.api.record_batches import RecordBatches
+    from tap_audit_events.outputs.delta_errors import failure, register_secrets
+except ImportError as error:
+    raise missing_extra(error.name or "deltalake", "delta") from None
+
+PART_BYTES: Final = 32_000_000
+"""After so many bytes of values, a part is committed even if it has fewer events than others. It is
+in memory until then."""
+
+DAY: Final = pa.field("day", pa.date32(), nullable=False)
+COLUMNS: Final = SCHEMA.append(DAY)
+"""The columns of a table, which is partitioned by the last one: the UTC day of the event."""
+
+APPLICATION: Final = "tap-audit-events"
+"""The application of our transactions. Their version is that of the table, or lower if another
+program has committed meanwhile. Of two runs with the same application, Delta refuses one."""
+
+STATE: Final = "audit_events_state"
+"""The name of the state in the information about a commit; it is JSON, as text."""
+
+_PROPERTIES: Final = {
+    # The log is where the state is, so that it must not expire while no events are added.
+    "delta.logRetentionDuration": "interval 3650 days",
+    # Otherwise the log would have two values of each column for each file.
+    "delta.dataSkippingNumIndexedCols": "4",
+}
+
+_STORE: Final = re.compile(
+    r"(s3a?|gs|az)://[^/?#%:@]+(/[^?#%]*)?|abfss?://[^/?#%:@]+@[^/?#%:@]+/[^?#%]*"
+)
+"""The URLs of object stores, without anything that could be a secret."""
+
+_HAS_ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
+
+
+class DeltaTable(Output):
+    """A table that the first export creates.
+
+    Args:
+        place: the folder, or its URL in an object store.
+        name: what the user calls it.
+
+    Raises:
+        SettingsError: `place` is neither.
+    """
+
+    def __init__(self, place: str, name: str) -> None:
+        self._uri = _uri_of(place)
+        self._name = sanitize(name)
+        # Without it, an object store would accept the same commit from two runs.
+        is_s3 = self._uri.startswith("s3")
+        self._options = {"aws_conditional_put": "etag"} if is_s3 else {}
+        self._table: deltalake.DeltaTable | None = None
+        self._batches = RecordBatches()
+
+    @property
+    def is_part_complete(self) -> bool:
+        return self._batches.rows >= self.PART_EVENTS or self._batches.bytes >= PART_BYTES
+
+    def begin(self) -> Mapping[str, Any]:
+        register_secrets()
+        with self._errors():
+            try:
+                self._table = self._opened()
+            except TableNotFoundError:
+                return {}
+            state = self._state_of(self._table)
+            if problems := "; ".join(_problems(self._table)):
+                raise unusable(
+                    f"The table {self._name} is not as an export needs it: {problems}. Change that,"
+                    " or name another folder: the table is created"
+                )
+            return state
+
+    def write(self, page: EventPage) -> None:
+        self._batches.add(page.arrow())
+
+    def commit(self, state: Mapping[str, Any] | None) -> None:
+        if not self._batches.rows:
+            return
+        with self._errors():
+            version = 0 if self._table is None else self._table.version() + 1
+            deltalake.write_deltalake(
+                self._uri if self._table is None else self._table,
+                self._taken(),
+                mode="error" if self._table is None else "append",
+                schema_mode=None if self._table is None else "merge",  # it may have more columns
+                partition_by=[DAY.name],
+                configuration=_PROPERTIES,
+                storage_options=self._options,
+                writer_properties=deltalake.WriterProperties(
+                    compression="ZSTD", compression_level=1
+                ),
+                commit_properties=deltalake.CommitProperties(
+                    custom_metadata={STATE: json.dumps(state)},
+                    app_transactions=[deltalake.Transaction(APPLICATION, version)],
+                ),
+            )
+            if self._table is None:  # as this run has created it, so that it notices other runs
+                self._table = self._opened(version)
+
+    def discard(self) -> None:
+        self._batches.clear()
+
+    def _opened(self, version: int | None = None) -> deltalake.DeltaTable:
+        return deltalake.DeltaTable(self._uri, version, storage_options=self._options)
+
+    def _state_of(self, table: deltalake.DeltaTable) -> Mapping[str, Any]:
+        """The state in our newest commit; optimizing the table, for example, adds later ones."""
+        version = table.transaction_version(APPLICATION)
+        if version is None:
+            raise unusable(
+                f"The table {self._name} was not created by an export: name another folder"
+            )
+        for commit in table.history(table.version() - version + 1):
+            if commit.get("operation") == "RESTORE":
+                raise unusable(
+                    f"The table {self._name} was restored to an earlier version after the last"
+                    " export, so it is not known which events are new: restore the version before"
+                    " that, or name another folder to export everything into a new table"
+                )
+            if STATE in commit:
+                state: Mapping[str, Any] = json.loads(commit[STATE])
+                return state
+        raise unusable(
+            f"The table {self._name} has no state any more, so it is not known which events are"
+            " new: the commit of the last export was removed from its log, perhaps because its"
+            " property delta.logRetentionDuration was changed. Name another folder to export"
+            " everything into a new table"
+        )
+
+    def _taken(self) -> pa.RecordBatchReader:
+        """The rows with their day. Each batch is freed when it was read."""
+        batches = list(self._batches)
+        self._batches.clear()
+        batches.reverse()
+
+        def with_days() -> Iterator[pa.RecordBatch]:
+            while batches:
+                batch = batches.pop()
+                yield batch.append_column(DAY, batch["occurred_at"].cast(DAY.type))
+
+        return pa.RecordBatchReader.from_batches(COLUMNS, with_days())
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except AuditEventsError:
+            raise
+        except Exception as error:
+            is_refused = isinstance(error, CommitFailedError) and "transaction" in str(error)
+            is_created = isinstance(error, DeltaError) and "already exists" in str(error)
+            if is_refused or is_created:
+                problem = f"Another run is writing to {self._name}, and has committed first"
+                raise SettingsError([f"{problem}. Run the export again"], "AE-BUSY") from error
+            raise failure(error, self._name) from error
+
+
+def _uri_of(place: str) -> str:
+    """The URL of an object store, or the path of a folder, without a slash at its end."""
+    if "://" in place or place.startswith("//") or not place:
+        if not _STORE.fullmatch(place):  # not shown: a password may be in it
+            raise unusable(
+                "--to delta: must be followed by a folder, or by s3://, gs://, az:// or abfss://, a"
+                " bucket and a path, without a password, parameters or %"
+            )
+        return place.rstrip("/")
+    path = str(resolved(Path(place)))
+    if _HAS_ESCAPE.search(path):  # the library reads it as the character that it stands for
+        raise unusable(f"A Delta table cannot be in {sanitize(path)}: choose a path without %")
+    return path
+
+
+def _problems(table: deltalake.DeltaTable) -> Iterator[str]:
+    """What is different from a table that an export creates; more columns may be nullable."""
+    found = {field.name: field for field in table.schema().fields}
+    for needed in deltalake.Schema.from_arrow(COLUMNS).fields:
+        field = found.pop(needed.name, None)
+        if field is None:
+            yield f"there is no {needed.name}"
+        elif field.type != needed.type:
+            yield f"{needed.name} is {_type_of(field)}, but must be {_type_of(needed)}"
+    for field in found.values():
+        if not field.nullable:
+            yield f"{sanitize(field.name)} must be nullable"
+    if table.metadata().partition_columns != [DAY.name]:
+        yield f"it must be partitioned by {DAY.name}"
+
+
+def _type_of(field: deltalake.Field) -> str:
+    return sanitize(getattr(field.type, "type", field.type), 30)
