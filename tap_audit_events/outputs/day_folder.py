@@ -150,7 +150,7 @@ class GrowingFolder(Output):
     @property
     def _is_first(self) -> bool:
         """Whether the folder exists, but no state says what it contains."""
-        return not self._state_file.exists and exists(self._path)
+        return not self._state_file.state and exists(self._path)
 
 
 def _check_is_replaceable(folder: Path) -> None:

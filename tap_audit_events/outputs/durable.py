@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Final, TypeAlias
 
 import msgspec
 
@@ -171,7 +171,7 @@ def rename_all(renames: Iterable[Rename], *, resumes: bool = False) -> None:
         sync_folder(folder)
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> Rename:
+def write_json(path: Path, document: object) -> Rename:
     """Write the new content of a JSON file under a hidden name, and return the rename."""
     source = temporary(path)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -20,20 +19,23 @@ _COPIED_BYTES: Final = 1 << 20
 
 
 class JsonLinesWriter:
-    """Writes a new file with the lines of an old one, if there is one, and more lines.
+    """Writes a new file.
 
     Args:
         path: the new file.
-        old: the old file.
-        compressed: whether the file is compressed with gzip; new lines are a separate member.
+        compressed: whether to compress with gzip; lines behind those of an old file are a separate
+            member.
     """
 
-    def __init__(self, path: Path, old: Path | None, *, compressed: bool) -> None:
+    def __init__(self, path: Path, *, compressed: bool) -> None:
         self._file: IO[bytes] = path.open("wb")
-        if old is not None:
-            self._copy(old)
         # Not a `GzipFile`, which writes once more when it is collected, even after an error.
         self._compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP) if compressed else None
+
+    def copy(self, old: Path) -> None:
+        """Begin with the lines of an old file, which are compressed in the same way."""
+        with old.open("rb") as lines:
+            shutil.copyfileobj(lines, self._file, _COPIED_BYTES)
 
     def write(self, page: EventPage) -> None:
         lines = b"\n".join([*page.raw, b""])
@@ -49,12 +51,3 @@ class JsonLinesWriter:
     def close(self) -> None:
         """End early; the file is not complete."""
         self._file.close()
-
-    def _copy(self, old: Path) -> None:
-        try:
-            with old.open("rb") as lines:
-                shutil.copyfileobj(lines, self._file, _COPIED_BYTES)
-        except BaseException:
-            with suppress(Exception):  # a full disk refuses the last bytes too
-                self.close()
-            raise

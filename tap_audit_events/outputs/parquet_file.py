@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,27 +22,12 @@ _COPIED_ROWS: Final = 1_000
 
 
 class ParquetWriter:
-    """Writes a new file with the rows of an old one, if there is one, and more rows.
+    """Writes a new file."""
 
-    Args:
-        path: the new file.
-        old: the old file; its small row groups become large ones.
-
-    Raises:
-        SettingsError: the old file has other columns.
-    """
-
-    def __init__(self, path: Path, old: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self._batches = RecordBatches()
         self._file = path.open("wb")
         self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd")
-        if old is not None:
-            try:
-                self.copy(old)
-            except BaseException:
-                with suppress(Exception):  # a full disk refuses the last bytes too
-                    self.close()
-                raise
 
     def write(self, page: EventPage) -> None:
         self.write_batch(page.arrow())
@@ -77,7 +61,7 @@ class ParquetWriter:
             self.write_table(self._batches.take())
 
     def copy(self, old: Path) -> None:
-        """Add the rows of another file.
+        """Add the rows of another file; its small row groups become large ones.
 
         Raises:
             SettingsError: it has other columns.

@@ -23,13 +23,13 @@ from tap_audit_events.outputs.state_file import StateFile
 class Writer(Protocol):
     """Writes a new file."""
 
+    def copy(self, old: Path) -> None: ...
     def write(self, page: EventPage) -> None: ...
     def finish(self) -> None: ...
     def close(self) -> None: ...
 
 
-NewWriter: TypeAlias = Callable[[Path, Path | None], Writer]
-"""Creates the writer of a new file, which begins with the content of an old file, if given."""
+NewWriter: TypeAlias = Callable[[Path], Writer]
 
 
 class SingleFile(Output):
@@ -91,5 +91,7 @@ class SingleFile(Output):
             self._extends = self._state_file is not None and exists(self._path)
             self._has_new_file = True
             create_like(self._path, self._new_path).close()
-            self._writer = self._new_writer(self._new_path, self._path if self._extends else None)
+            self._writer = self._new_writer(self._new_path)
+            if self._extends:
+                self._writer.copy(self._path)
         return self._writer

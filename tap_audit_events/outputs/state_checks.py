@@ -17,7 +17,7 @@ def check_unchanged(state_file: StateFile, path: Path) -> None:
     """Raise `SettingsError` if a file exists, but not as the last export left it."""
     if not exists(path):
         return
-    if not state_file.exists:
+    if not state_file.state:
         raise without_state(state_file, path)
     size = path.stat().st_size
     if size != state_file.size:

@@ -19,6 +19,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.outputs.durable import (
@@ -35,6 +37,24 @@ from tap_audit_events.outputs.durable import (
 VERSION: Final = 1
 
 
+class _Commit(msgspec.Struct):
+    """A commit that is announced: the state and the size after it, and the files to rename."""
+
+    state: dict[str, Any]
+    bytes: int | None
+    renames: list[tuple[str, str]]
+
+
+class _Document(msgspec.Struct, omit_defaults=True):
+    """The content of a state file."""
+
+    version: int
+    output: str
+    bytes: int | None
+    state: dict[str, Any]
+    pending: _Commit | None = None
+
+
 class StateFile:
     """The state of one output. Its paths are relative: it can be moved together with the output.
 
@@ -49,25 +69,18 @@ class StateFile:
     def __init__(self, path: Path, output: Path) -> None:
         self.path = path
         self._output = output
-        self._known: dict[str, Any] = {}
+        self._known = self._document({}, None)
         self.is_announced = False
 
     @property
-    def exists(self) -> bool:
-        """Whether it has the state of an earlier run; known after `read`."""
-        return bool(self.state)
-
-    @property
     def state(self) -> dict[str, Any]:
-        """The state that covers the events in the output; empty at first."""
-        state: dict[str, Any] = self._known.get("state", {})
-        return state
+        """The state that covers the events in the output; empty before `read`, and at first."""
+        return self._known.state
 
     @property
     def size(self) -> int | None:
         """How many bytes the output has, None if that is not known."""
-        size: int | None = self._known.get("bytes")
-        return size
+        return self._known.bytes
 
     @property
     def digest(self) -> str:
@@ -90,14 +103,14 @@ class StateFile:
         if not exists(self.path):
             return
         self._known = self._checked(read_json_file("export state", str(self.path)))
-        if pending := self._known.get("pending"):
-            renames = [(self._absolute(a), self._absolute(b)) for a, b in pending["renames"]]
-            self._check_completable(renames, pending["bytes"])
+        if pending := self._known.pending:
+            renames = [(self._absolute(a), self._absolute(b)) for a, b in pending.renames]
+            self._check_completable(renames, pending.bytes)
             if undoes and exists(renames[0][0]):
                 self.settle(self.state)
                 return
             rename_all(renames, resumes=True)
-            self.settle(pending["state"], pending["bytes"])
+            self.settle(pending.state, pending.bytes)
 
     def commit(
         self, state: Mapping[str, Any], renames: Sequence[Rename], size: int | None = None
@@ -111,10 +124,10 @@ class StateFile:
             renames: the files and their final paths.
             size: the bytes of the only file; None if it may change in other ways.
         """
-        paths = [[self._relative(source), self._relative(final)] for source, final in renames]
-        pending = {"state": state, "bytes": size, "renames": paths}
-        before = None if size is None else _size_of(self._output)
-        journal = write_json(self.path, self._document(self.state, before) | {"pending": pending})
+        paths = [(self._relative(source), self._relative(final)) for source, final in renames]
+        document = self._document(self.state, None if size is None else _size_of(self._output))
+        document.pending = _Commit(dict(state), size, paths)
+        journal = write_json(self.path, document)
         self.is_announced = True
         self._replace_with(journal)
         rename_all(renames)
@@ -150,30 +163,26 @@ class StateFile:
                     " again"
                 )
 
-    def _document(self, state: Mapping[str, Any], size: int | None) -> dict[str, Any]:
-        return {
-            "version": VERSION,
-            "output": self._relative(self._output),
-            "bytes": size,
-            "state": state,
-        }
+    def _document(self, state: Mapping[str, Any], size: int | None) -> _Document:
+        return _Document(VERSION, self._relative(self._output), size, dict(state))
 
-    def _checked(self, document: dict[str, Any]) -> dict[str, Any]:
-        match document:
+    def _checked(self, content: dict[str, Any]) -> _Document:
+        match content:
             case {"version": int(version)} if version > VERSION:
                 raise self._unusable("was written by a newer version: install that version")
-            case {"version": 1, "output": str(output), "bytes": int() | None, "state": dict()}:
-                if output != self._relative(self._output):
-                    raise self._unusable(
-                        f"belongs to {sanitize(self._absolute(output))}: give each output a"
-                        " state file of its own"
-                    )
-                if _is_journal(document.get("pending")):
-                    return document
-        raise self._unusable(
-            "is not a state file of this command: give another name, or the state file that an"
-            " earlier export wrote"
-        )
+        try:
+            document = msgspec.convert(content, _Document)
+        except msgspec.ValidationError:
+            raise self._unusable(
+                "is not a state file of this command: give another name, or the state file that an"
+                " earlier export wrote"
+            ) from None
+        if document.output != self._known.output:
+            raise self._unusable(
+                f"belongs to {sanitize(self._absolute(document.output))}: give each output a state"
+                " file of its own"
+            )
+        return document
 
     def _unusable(self, problem: str) -> SettingsError:
         return SettingsError([f"The file {sanitize(self.path)} {problem}"], "AE-STATE")
@@ -188,12 +197,3 @@ class StateFile:
 def _size_of(file: Path) -> int | None:
     """The size of a file in bytes; None if it does not exist."""
     return file.stat().st_size if exists(file) else None
-
-
-def _is_journal(value: object) -> bool:
-    match value:
-        case None:
-            return True
-        case {"state": dict(), "bytes": int() | None, "renames": [*renames]}:
-            return all(isinstance(each, list) and len(each) == 2 for each in renames)
-    return False
