@@ -51,9 +51,9 @@ def _tap(case_name: str) -> Command:
     """The tap and a loader, with settings that the tests use, too."""
     (case,) = (case for case in CASES if case.name == case_name)
     package = case.loader.package
-    loader = environment_of(package).joinpath(case.loader.executable)
 
     def command(job: Job) -> list[str]:
+        loader = environment_of(package) / case.loader.executable
         settings = {**case.settings, **_place_of_loader(package, job)}
         tap = words(OWN / "tap-audit-events", *job.config(**case.tap_settings(job.folder)))
         target = words(loader, "--config", job.file("loader.json", settings))
