@@ -2,7 +2,6 @@
 
 import json
 import signal
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +19,6 @@ from tap_audit_events.sandbox.several import SeveralServices
 from tests.cli.command import Command
 from tests.cli.exported import expected
 from tests.cli.failing import EVENTS, SMALL_PAGES, refused
-from tests.examples.environments import run_python
 from tests.outputs.iceberg_table import IcebergTable
 from tests.running import settings_for
 
@@ -211,32 +209,6 @@ def test_a_service_without_events_leaves_an_empty_table(output: IcebergTable) ->
 
     assert output.events() == []
     assert output.table.current_snapshot() is None
-
-
-_DAYS = """
-SELECT toDate(occurred_at, 'UTC'), count(), uniqExact(id)
-FROM icebergLocal('warehouse/audit/events', 'Parquet') GROUP BY ALL ORDER BY ALL
-"""
-
-
-@pytest.mark.integrations
-def test_an_engine_that_does_not_use_pyiceberg_reads_the_table(
-    output: IcebergTable, service: Service
-) -> None:
-    for events in (OLD, NEW):
-        service.add(events)
-        output.export().raise_for_exit_code()
-
-    done = run_python(
-        "readers",
-        ["-c", f"import chdb; print(chdb.query({_DAYS!r}))"],
-        folder=output.command.folder,
-        environment={},
-    )
-
-    days = Counter(event["occurredAt"][:10] for event in EVENTS)
-    wanted = [f'"{day}",{count},{count}' for day, count in sorted(days.items())]
-    assert done.stdout.split() == wanted, done.stderr
 
 
 def test_the_table_is_what_verify_and_report_find(output: IcebergTable, service: Service) -> None:
