@@ -17,23 +17,28 @@ from tests.outputs.kind import Kind
 
 
 class IcebergTable(Kind):
-    """The table `audit.events` of a catalog in SQLite, whose files are in a folder."""
+    """The table `audit.events` of a catalog in SQLite.
+
+    Its files are in a folder, or in a bucket if there are such properties.
+    """
 
     to = "iceberg:Lake/audit.events"
     is_locked = False
 
-    def __init__(self, command: Command) -> None:
-        self.uri = f"sqlite:///{command.folder}/catalog.db"
-        self.warehouse = f"file://{command.folder}/warehouse"
+    def __init__(self, command: Command, **properties: str) -> None:
+        self.properties = {
+            "uri": f"sqlite:///{command.folder}/catalog.db",
+            "warehouse": f"file://{command.folder}/warehouse",
+        } | properties
         environment = {
-            "PYICEBERG_CATALOG__LAKE__URI": self.uri,
-            "PYICEBERG_CATALOG__LAKE__WAREHOUSE": self.warehouse,
+            f"PYICEBERG_CATALOG__LAKE__{name.upper().replace('.', '__').replace('-', '_')}": value
+            for name, value in self.properties.items()
         }
         super().__init__(replace(command, environment=environment))
 
     @property
     def catalog(self) -> Catalog:
-        return SqlCatalog("Lake", uri=self.uri, warehouse=self.warehouse)
+        return SqlCatalog("Lake", **self.properties)
 
     @property
     def table(self) -> Table:
@@ -43,8 +48,9 @@ class IcebergTable(Kind):
         """The events in the files of the table, each of which has those of one day."""
         if not self.catalog.table_exists("audit.events"):
             return []
-        paths = [task.file.file_path for task in self.table.scan().plan_files()]
-        files = [pq.read_table(path.removeprefix("file://"), partitioning=None) for path in paths]
+        table = self.table
+        paths = [task.file.file_path for task in table.scan().plan_files()]
+        files = [pq.read_table(table.io.new_input(path).open()) for path in paths]
         assert all(len({f"{each:%F}" for each in file["occurred_at"].to_pylist()}) == 1
                    for file in files)  # fmt: skip
         rows = pa.concat_tables([SCHEMA.empty_table(), *(file.cast(SCHEMA) for file in files)])

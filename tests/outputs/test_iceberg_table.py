@@ -17,9 +17,10 @@ from tap_audit_events.api.arrow import SCHEMA
 from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.several import SeveralServices
 from tests.cli.command import Command
-from tests.cli.exported import expected
+from tests.cli.exported import expected, history
 from tests.cli.failing import EVENTS, SMALL_PAGES, refused
 from tests.outputs.iceberg_table import IcebergTable
+from tests.outputs.object_store import KEY_ID, SECRET, object_store
 from tests.running import settings_for
 
 WAIT = Fault.parse("status:code=429,retry-after=60@5")
@@ -233,3 +234,31 @@ def test_the_table_is_what_verify_and_report_find(output: IcebergTable, service:
     error = output.command("verify", "--against", "iceberg:lake/audit.others").error
     assert error.startswith("AE-LOADED: ")
     assert "NoSuchTableError" in error
+
+
+def test_the_files_can_be_in_a_bucket(command: Command, service: Service) -> None:
+    with object_store() as store:
+        output = IcebergTable(
+            command,
+            **{
+                "warehouse": f"s3://{store.bucket}/warehouse",
+                "s3.endpoint": store.url,
+                "s3.region": "us-east-1",
+                "s3.access-key-id": KEY_ID,
+                "s3.secret-access-key": SECRET,
+            },
+        )
+        for events in (OLD, NEW):
+            service.add(events)
+            output.export().raise_for_exit_code()
+        assert output.events() == expected(EVENTS)
+        output.command("verify", "--against", output.to).raise_for_exit_code()
+
+        service.add(history(1, start=len(EVENTS)))
+        with store.refusing():
+            done = output.export()
+
+        assert "ACCESS_DENIED" in refused(done)
+        assert not [each for each in (KEY_ID, SECRET) if each in done.log]
+        output.export().raise_for_exit_code()
+        assert len(output.events()) == len(EVENTS) + 1
