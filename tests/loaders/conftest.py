@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cli.conftest import command as command  # noqa: PLC0414 - a fixture
 from tests.loaders.clouds import TargetBigquery, TargetElasticsearch
 from tests.loaders.postgres import PostgresLoader
 from tests.loaders.postgres_server import PostgresServer

@@ -3,8 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,25 +50,6 @@ def audit_events(
     for each in filter(None, [secret, settings.get("access_token")]):
         assert not [form for form in forms_of(str(each)) if form in shown]
     return ended
-
-
-@contextmanager
-def started(
-    folder: Path, settings: dict[str, Any], *arguments: str, **environment: str
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the command; at the end of the block, kill it if it still runs."""
-    with subprocess.Popen(
-        [python_of_proof(), "-m", COMMAND, *arguments],
-        cwd=folder,
-        env=variables_of(settings) | environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def variables_of(settings: dict[str, Any]) -> dict[str, str]:

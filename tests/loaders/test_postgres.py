@@ -6,39 +6,32 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from tap_audit_events.sandbox import Fault, Service, serve
+from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
-from tests.cli.command import Done
+from tests.cli.command import Command, Done
 from tests.integrations.pipeline import PROJECT
-from tests.loaders.postgres import PostgresLoader
-from tests.loaders.postgres_server import USER
-from tests.loaders.proof import audit_events, started
-from tests.running import settings_for
+from tests.loaders.postgres_server import PostgresServer
+from tests.outputs.postgres_table import PostgresTable
 
-pytestmark = [pytest.mark.loaders, pytest.mark.usefixtures("servers")]
+pytestmark = pytest.mark.loaders
 
 EVENTS = [an_event(id=f"{n}", at=f"2026-01-01T23:{n}:00.5Z") for n in range(10, 60)]
 VALUES = ", ".join(f"('{each['id']}', '{each['occurredAt']}')" for each in EVENTS)
 
 
+@dataclass(frozen=True)
 class Warehouse:
-    """A new database with the table ``audit_events``, and a service with the same events."""
+    """A new database with the table ``audit_events``, which has the events of the service."""
 
-    def __init__(self, folder: Path, service: Service, base_url: str) -> None:
-        self.folder = folder
-        self.service = service
-        self.settings = settings_for(service, base_url)
-        self.database = f"audit_{uuid4().hex}"
-        PostgresLoader.server.create_database(self.database)
+    output: PostgresTable
 
     def query(self, sql: str) -> list[str]:
-        return PostgresLoader.server.query(self.database, sql)
+        return self.output.query(sql)
 
     def create(self, kind: str = "timestamptz") -> None:
         """Create the table, with a type for the times."""
@@ -48,31 +41,25 @@ class Warehouse:
         )
 
     def arguments(self, *more: str, port: int | None = None) -> list[str]:
-        server = PostgresLoader.server
-        place = f"127.0.0.1:{port or server.port}/{self.database}"
-        url = f"postgresql://{USER}:{server.password}@{place}?sslmode=disable&gssencmode=disable"
-        return ["verify", "--against", url, *more]
+        url = self.output.url(port=port)
+        return ["verify", "--against", f"{url}?sslmode=disable&gssencmode=disable", *more]
 
     def verify(self, *more: str, port: int | None = None) -> Done:
-        password = PostgresLoader.server.password
-        arguments = self.arguments(*more, port=port)
-        return audit_events(self.folder, self.settings, *arguments, secret=password)
+        return self.output.command(*self.arguments(*more, port=port))
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path, service: Service) -> Iterator[Warehouse]:
+def warehouse(postgres: PostgresServer, service: Service, command: Command) -> Warehouse:
     service.add(EVENTS)
-    with serve(service) as server:
-        yield Warehouse(tmp_path, service, server.base_url)
+    return Warehouse(PostgresTable(command, postgres))
 
 
-def test_a_loader_does_not_wait_for_the_service(warehouse: Warehouse) -> None:
+def test_a_loader_does_not_wait_for_the_service(warehouse: Warehouse, service: Service) -> None:
     """While the command waits for the service, its connection is closed and holds no lock."""
     warehouse.create()
-    warehouse.service.add_faults([Fault.parse("status:code=429,retry-after=60@1")])
+    service.add_faults([Fault.parse("status:code=429,retry-after=60@1")])
 
-    with started(warehouse.folder, warehouse.settings, *warehouse.arguments()) as run:
-        assert run.stderr is not None
+    with warehouse.output.command.started(*warehouse.arguments()) as run:
         assert b"Retry 1 of 8" in run.stderr.readline()
         warehouse.query("SET lock_timeout = '1ms'; ALTER TABLE audit_events ADD COLUMN new text")
         run.send_signal(signal.SIGTERM)
@@ -113,9 +100,9 @@ def test_a_pooler_may_refuse_options_of_the_connection(warehouse: Warehouse) -> 
         " FROM audit_events"
     )
     for setting in ("timezone = 'Asia/Tokyo'", "datestyle = 'SQL, DMY'"):
-        warehouse.query(f'ALTER DATABASE "{warehouse.database}" SET {setting}')
+        warehouse.query(f'ALTER DATABASE "{warehouse.output.database}" SET {setting}')
 
-    with pooler(PostgresLoader.server.port) as port:
+    with pooler(warehouse.output.server.port) as port:
         done = warehouse.verify("--table", "zoned", port=port)
 
     done.raise_for_exit_code()
@@ -144,12 +131,11 @@ def test_rows_that_were_loaded_before_can_be_masked(warehouse: Warehouse) -> Non
 def test_a_report_adds_the_records_up_in_the_database(kind: str, warehouse: Warehouse) -> None:
     """Without a table of records, gaps are not known."""
     warehouse.create()
-    url, *_ = (each for each in warehouse.arguments() if each.startswith("postgresql:"))
-    given = ("report", "--from", url, "--year", "2026", "--to", "2026.html")
-    password = PostgresLoader.server.password
-    report = partial(audit_events, warehouse.folder, {}, *given, secret=password)
+    output = warehouse.output
+    given = ("report", "--from", output.url(), "--year", "2026", "--to", "2026.html")
+    report = partial(output.command, *given)
     unknown = report().raise_for_exit_code()
-    page = (warehouse.folder / "2026.html").read_text()
+    page = (output.command.folder / "2026.html").read_text()
     warehouse.query(
         "CREATE TABLE audit_events_coverage (organization_id uuid, action_types text[],"
         f" covered_from {kind}, covered_until {kind}); SET timezone = 'UTC'"

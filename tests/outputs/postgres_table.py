@@ -51,9 +51,9 @@ class PostgresTable(Kind):
     def from_request(cls, request: pytest.FixtureRequest, command: Command) -> PostgresTable:
         return cls(command, request.getfixturevalue("postgres"))
 
-    def url(self, password: str = "") -> str:
+    def url(self, password: str = "", port: int | None = None) -> str:
         login = f"{USER}:{password}" if password else USER
-        return f"postgresql://{login}@127.0.0.1:{self.server.port}/{self.database}"
+        return f"postgresql://{login}@127.0.0.1:{port or self.server.port}/{self.database}"
 
     def query(self, sql: str) -> list[str]:
         return self.server.query(self.database, sql)
