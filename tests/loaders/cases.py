@@ -107,7 +107,11 @@ _DUCKDB: Final = Case(
     "target-duckdb",
     TargetDuckdb,
     needs="`duckdb<1.3`",
-    settings={"default_target_schema": "main", "data_flattening_max_level": 0},
+    settings={
+        "default_target_schema": "main",
+        "data_flattening_max_level": 0,
+        "batch_size_rows": 10_000,
+    },
 )
 _MELTANOLABS: Final = Case(
     "meltanolabs-target-postgres", MeltanolabsPostgres, settings={"default_target_schema": "public"}

@@ -193,8 +193,7 @@ MAX_BYTES = 300 << 20
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
-# Not with target-duckdb: its DuckDB (before 1.3) refused a batch of these events as CSV.
-@pytest.mark.parametrize("trial", ["pipelinewise-target-postgres"], indirect=True)
+@pytest.mark.parametrize("trial", ["target-duckdb", "pipelinewise-target-postgres"], indirect=True)
 def test_a_day_of_a_million_events_is_verified_and_repaired(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
