@@ -78,14 +78,15 @@ def _place_of_loader(package: str, job: Job) -> dict[str, Any]:
 
 
 _PARQUET, _DUCKDB = "events.parquet", "events.duckdb"
-_ICEBERG, _DLT_DELTA = "lake/**/*.parquet", "tables/public/audit_events/*.parquet"
+_LAKE, _DLT_DELTA = "lake/**/*.parquet", "tables/public/audit_events/*.parquet"
 _BATCH: Final = "meltanolabs-target-postgres, BATCH"
 
 LOADS: Final = {
     "parquet": Candidate("`audit-events export` to Parquet", _export(_PARQUET), _PARQUET, True),
     "duckdb": Candidate("`audit-events export` to DuckDB", _export(_DUCKDB), _DUCKDB, True),
     "postgres": Candidate("`audit-events export` to PostgreSQL", _export(POSTGRES), POSTGRES, True),
-    "iceberg": Candidate("`audit-events export` to Iceberg", _export_to_iceberg, _ICEBERG, True),
+    "delta": Candidate("`audit-events export` to Delta", _export("delta:lake"), _LAKE, True),
+    "iceberg": Candidate("`audit-events export` to Iceberg", _export_to_iceberg, _LAKE, True),
     "tap-postgres-batch": Candidate(
         "tap and meltanolabs-target-postgres, batches", _tap(_BATCH), POSTGRES
     ),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -47,8 +47,10 @@ EVENTS: Final = [
 ]
 
 FOLDER, FILE, LINES = "events/", "events.duckdb", "events.jsonl"
-ICEBERG: Final = "iceberg:prod/audit.events"
-HAVE_DAYS: Final = {FOLDER}
+DELTA, ICEBERG = "delta:lake/", "iceberg:prod/audit.events"
+HAVE_DAYS: Final = {FOLDER, DELTA}
+ABSOLUTE: Final = "/srv/"
+"""Stands for the folder of a test, where an engine needs an absolute path."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,12 @@ PYARROW: Final = Engine(
     day="str(event['day'])",
     number="[{of} for text in events.to_table(filter=pyarrow.dataset.field('id') == '007')"
     "['action_details'].to_pylist()]",
+)
+DELTALAKE: Final = replace(
+    PYARROW,
+    name="deltalake",
+    package="deltalake",
+    setup="import pyarrow.dataset\nfrom deltalake import DeltaTable",
 )
 CHDB: Final = Engine(
     "chDB",
@@ -249,6 +257,16 @@ READINGS: Final = (
     *_of_duckdb(
         FILE, f"""duckdb.sql("ATTACH '{FILE}' AS file (READ_ONLY); FROM file.audit_events")"""
     ),
+    Reading(DELTALAKE, DELTA, 'DeltaTable("lake/").to_pyarrow_dataset()', "json.loads(text)"),
+    Reading(POLARS, DELTA, 'polars.scan_delta("lake/")', *_POLARS_NUMBER),
+    Reading(
+        CHDB,
+        DELTA,
+        f"deltaLakeLocal('{ABSOLUTE}lake/')",
+        *_CHDB_NUMBER,
+        "times are shown in the time zone of the machine: `SETTINGS session_timezone = 'UTC'`."
+        " It needs an absolute path",
+    ),
     Reading(PYICEBERG, ICEBERG, f"{_OF_CATALOG}.scan()", "json.loads(text)"),
     Reading(POLARS, ICEBERG, f"polars.scan_iceberg({_OF_CATALOG})", *_POLARS_NUMBER),
     Reading(CHDB, ICEBERG, "icebergLocal('warehouse/audit/events')", *_CHDB_NUMBER),
@@ -299,6 +317,7 @@ found = {{
 }}
 print(json.dumps(found))
 """
+    code = code.replace(ABSOLUTE, f"{folder}/")
     printed = run(reading.environment or engine.environment, code, folder)
     return msgspec.json.decode(printed.splitlines()[-1], type=Found)
 

@@ -7,14 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tap_audit_events.sandbox import Service
-from tests.cli.command import Command
 from tests.cli.engines import (
     EVENTS,
-    FOLDER,
     HAVE_DAYS,
     NUMBER,
-    POLARS,
     READINGS,
     Reading,
     cells,
@@ -36,7 +32,7 @@ def examples(text: str) -> dict[str, str]:
 
 
 PAGE = sections("export.md")["Read it"]
-TABLES, LINES = map(examples, PAGE.text.split("### JSON Lines"))
+LINES = examples(PAGE.text.partition("### JSON Lines")[2])
 
 SEEN = {
     "duckdb": "events.project('id, action').fetchall()",
@@ -83,16 +79,6 @@ def values_of(event: Event, output: str) -> tuple[object, ...]:
     time = datetime.fromisoformat(f"{text[:-1][:26]}+00:00")
     micros = (time - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
     return micros, text, event["action"]["details"], *([text[:10]] if output in HAVE_DAYS else [])
-
-
-def test_deltalake_converts_the_folder(service: Service, command: Command) -> None:
-    """Afterwards Polars still reads it."""
-    service.add(EVENTS)
-    command("export", "--to", FOLDER).raise_for_exit_code()
-    (polars,) = (each for each in READINGS if each.engine is POLARS)
-
-    assert run("readers", TABLES["deltalake"], command.folder) == f"{len(EVENTS)}\n"
-    assert len(read(polars, command.folder).rows) == len(EVENTS)
 
 
 @pytest.mark.parametrize("engine", LINES)
