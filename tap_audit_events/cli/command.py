@@ -224,13 +224,14 @@ What was loaded is one of these:
   .duckdb .db .ddb   a DuckDB file
   postgresql://...   a PostgreSQL database; keep the password in
                      PGPASSWORD
+  delta:...          a Delta table, as export names it
   iceberg:CATALOG/namespace.table
                      a table of Iceberg
 
 With several organizations, events are compared by organization and id. With --format table, up to
 20 events of each kind that differ are listed; --list writes all of them.
 
-Needs the extra [duckdb], [postgres] for PostgreSQL, and [iceberg] for Iceberg."""
+Needs the extra [duckdb], and [postgres], [delta] or [iceberg] for such a table."""
 )
 @click.option(
     "--against",
@@ -281,7 +282,7 @@ def verify(common: Common, **options: Any) -> None:
 Each day has a cell. Its color says how many events the table audit_events has. Time that no record
 of audit_events_coverage covers is hatched; with several organizations, time is covered if it is
 covered for each of them. The files of an export have no such records: of them, the days are drawn.
-Needs the extra [report], [postgres] for PostgreSQL, and [iceberg] for Iceberg."""
+Needs the extra [report], and [postgres], [delta] or [iceberg] for such a table."""
 )
 @click.option(
     "--from",
@@ -289,8 +290,8 @@ Needs the extra [report], [postgres] for PostgreSQL, and [iceberg] for Iceberg."
     required=True,
     metavar="PLACE",
     help="The .duckdb, .db or .ddb file, or the postgresql:// URL, with the loaded tables; or a"
-    " .parquet, .jsonl or .jsonl.gz file, a folder of such files, or"
-    " iceberg:CATALOG/namespace.table.",
+    " .parquet, .jsonl or .jsonl.gz file, a folder of such files,"
+    " delta:... or iceberg:CATALOG/namespace.table.",
 )
 @click.option("--year", required=True, type=click.IntRange(1, 9998), help="The year, in UTC.")
 @click.option("--to", required=True, metavar="FILE", help="The picture: .svg or .html.")

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Final
 
-from tap_audit_events.errors.exceptions import OutputError, sanitize
+from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.errors.redaction import register_secret
 
 _SECRET: Final = re.compile("(AWS|AZURE|GOOGLE)_.*(KEY|SECRET|TOKEN|SAS|PASSWORD)", re.IGNORECASE)
@@ -39,13 +39,12 @@ def register_secrets() -> None:
     register_secret(*(value for name, value in os.environ.items() if _SECRET.match(name)))
 
 
-def failure(error: Exception, name: str) -> OutputError:
-    """The error for an output, with the next step."""
+def reason_of(error: Exception) -> str:
+    """What the library or the store says, on one line, with the next step."""
     text = _PARAMETERS.sub("", _COLORS.sub("", str(error)))
     next_step = next((step for found, step in _NEXT_STEPS if re.search(found, text)), "")
     response = _RESPONSE.search(text)
     # The library tells what it did, from the outermost call to the cause.
     causes = response.groups() if response else text.split("↳")[-3:]
     reason = sanitize(": ".join(" ".join(each.split()).rstrip(".") for each in causes))
-    line = f"the table {name}: {reason}"
-    return OutputError(f"{line}: {next_step}" if next_step else line, "AE-EXPORT")
+    return f"deltalake says {reason}" + (f": {next_step}" if next_step else "")

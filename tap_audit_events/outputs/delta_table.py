@@ -7,20 +7,20 @@ a run that is killed at any moment continues where its last commit ended.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
+    OutputError,
     SettingsError,
     missing_extra,
     sanitize,
 )
-from tap_audit_events.outputs.durable import resolved, unusable
+from tap_audit_events.outputs.delta_place import place_of
+from tap_audit_events.outputs.durable import unusable
 from tap_audit_events.outputs.output import Output
 
 try:
@@ -30,7 +30,7 @@ try:
 
     from tap_audit_events.api.arrow import SCHEMA
     from tap_audit_events.api.record_batches import RecordBatches
-    from tap_audit_events.outputs.delta_errors import failure, register_secrets
+    from tap_audit_events.outputs.delta_errors import reason_of, register_secrets
 except ImportError as error:
     raise missing_extra(error.name or "deltalake", "delta") from None
 
@@ -56,31 +56,23 @@ _PROPERTIES: Final = {
     "delta.dataSkippingNumIndexedCols": "4",
 }
 
-_STORE: Final = re.compile(
-    r"(s3a?|gs|az)://[^/?#%:@]+(/[^?#%]*)?|abfss?://[^/?#%:@]+@[^/?#%:@]+/[^?#%]*"
-)
-"""The URLs of object stores, without anything that could be a secret."""
-
-_HAS_ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
-
 
 class DeltaTable(Output):
     """A table that the first export creates.
 
     Args:
-        place: the folder, or its URL in an object store.
-        name: what the user calls it.
+        to: ``delta:`` and a folder or the URL of an object store.
 
     Raises:
-        SettingsError: `place` is neither.
+        SettingsError: the text has another form.
     """
 
-    def __init__(self, place: str, name: str) -> None:
-        self._uri = _uri_of(place)
-        self._name = sanitize(name)
-        # Without it, an object store would accept the same commit from two runs.
-        is_s3 = self._uri.startswith("s3")
-        self._options = {"aws_conditional_put": "etag"} if is_s3 else {}
+    def __init__(self, to: str) -> None:
+        try:
+            self._place = place_of(to)
+        except ValueError as error:
+            raise unusable(f"--to cannot be used: {error}") from None
+        self._name = sanitize(to)
         self._table: deltalake.DeltaTable | None = None
         self._batches = RecordBatches()
 
@@ -112,13 +104,13 @@ class DeltaTable(Output):
         with self._errors():
             version = 0 if self._table is None else self._table.version() + 1
             deltalake.write_deltalake(
-                self._uri if self._table is None else self._table,
+                self._place.uri if self._table is None else self._table,
                 self._taken(),
                 mode="error" if self._table is None else "append",
                 schema_mode=None if self._table is None else "merge",  # it may have more columns
                 partition_by=[DAY.name],
                 configuration=_PROPERTIES,
-                storage_options=self._options,
+                storage_options=self._place.options,
                 writer_properties=deltalake.WriterProperties(
                     compression="ZSTD", compression_level=1
                 ),
@@ -134,7 +126,7 @@ class DeltaTable(Output):
         self._batches.clear()
 
     def _opened(self, version: int | None = None) -> deltalake.DeltaTable:
-        return deltalake.DeltaTable(self._uri, version, storage_options=self._options)
+        return deltalake.DeltaTable(self._place.uri, version, storage_options=self._place.options)
 
     def _state_of(self, table: deltalake.DeltaTable) -> Mapping[str, Any]:
         """The state in our newest commit; optimizing the table, for example, adds later ones."""
@@ -185,22 +177,7 @@ class DeltaTable(Output):
             if is_refused or is_created:
                 problem = f"Another run is writing to {self._name}, and has committed first"
                 raise SettingsError([f"{problem}. Run the export again"], "AE-BUSY") from error
-            raise failure(error, self._name) from error
-
-
-def _uri_of(place: str) -> str:
-    """The URL of an object store, or the path of a folder, without a slash at its end."""
-    if "://" in place or place.startswith("//") or not place:
-        if not _STORE.fullmatch(place):  # not shown: a password may be in it
-            raise unusable(
-                "--to delta: must be followed by a folder, or by s3://, gs://, az:// or abfss://, a"
-                " bucket and a path, without a password, parameters or %"
-            )
-        return place.rstrip("/")
-    path = str(resolved(Path(place)))
-    if _HAS_ESCAPE.search(path):  # the library reads it as the character that it stands for
-        raise unusable(f"A Delta table cannot be in {sanitize(path)}: choose a path without %")
-    return path
+            raise OutputError(f"{self._name}: {reason_of(error)}", "AE-EXPORT") from error
 
 
 def _problems(table: deltalake.DeltaTable) -> Iterator[str]:

@@ -137,7 +137,7 @@ def _postgres_table(url: str, table: str | None) -> Opened:
 def _delta_table(to: str, _: str | None) -> Opened:
     from tap_audit_events.outputs.delta_table import DeltaTable
 
-    return Opened(DeltaTable(to.partition(":")[2], to), to, extends=True)
+    return Opened(DeltaTable(to), to, extends=True)
 
 
 def _iceberg_table(to: str, _table: str | None) -> Opened:

@@ -60,7 +60,7 @@ def test_a_part_is_committed_while_another_program_writes(
 ) -> None:
     """Parts are small here. The first run creates the table; others commit between its parts."""
     monkeypatch.setattr(Output, "PART_EVENTS", 20)
-    first, second = (delta_table.DeltaTable(str(tmp_path / "t"), "t") for _ in range(2))
+    first, second = (delta_table.DeltaTable(f"delta:{tmp_path}/t") for _ in range(2))
     assert first.begin() == {}
     for start in range(0, 100, 20):
         first.write(page_of(EVENTS[start : start + 20]))
@@ -81,7 +81,7 @@ def test_a_part_is_committed_while_another_program_writes(
 
 def maintain(table: deltalake.DeltaTable) -> None:
     table.optimize.compact()
-    table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
     table.create_checkpoint()
 
 
@@ -202,8 +202,32 @@ def test_a_folder_that_cannot_be_used_is_refused(
     assert "without %" in refused(command("export", "--to", "delta:a%20b"))
     for place in ("", "//bucket/a", "s3://key:SeCr3t@bucket/a", "az://a/b?sig=SeCr3t", "ftp://a/b"):
         error = refused(command("export", "--to", f"delta:{place}"))
-        assert "--to delta: must be followed by a folder" in error
+        assert "delta: must be followed by a folder" in error
         assert "SeCr3t" not in error
+
+
+def test_the_table_is_what_verify_and_report_find(
+    events: Path, table: deltalake.DeltaTable, command: Command
+) -> None:
+    """Only the files with events in the range are read."""
+    against = ("verify", "--against", TO)
+    command(*against).raise_for_exit_code()
+
+    table.delete("id = '00007'")
+
+    done = command(*against)
+    assert done.error.startswith("AE-DIFFERENT: ")
+    assert "00007" in done.stdout.decode()
+    year = ("--year", EVENTS[0]["occurredAt"][:4])
+    done = command("report", "--from", TO, *year, "--to", "year.svg")
+    assert f"{len(EVENTS) - 1} events in" in done.raise_for_exit_code().log
+    first, after = (EVENTS[n]["occurredAt"][:10] for n in (0, 40))
+    for path in events.glob(f"day={first}/*.parquet"):
+        path.unlink()
+    command(*against, "--start", after).raise_for_exit_code()
+    assert command("verify", "--against", "delta:others").error.startswith("AE-LOADED: ")
+    error = command("verify", "--against", "delta:s3://key:SeCr3t@bucket/a").error
+    assert "SeCr3t" not in error
 
 
 def test_a_damaged_log_is_one_line(

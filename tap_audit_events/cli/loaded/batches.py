@@ -25,6 +25,15 @@ def batch_of(rows: Sequence[Sequence[str | None]]) -> pa.Table:
     return pa.table([pa.array(each, pa.string()) for each in zip(*rows, strict=True)], _NAMES)
 
 
+def texts_of(rows: pa.RecordBatch, names: Sequence[str | None]) -> pa.Table:
+    """A batch of the columns with these names, as texts; nulls where there is no name."""
+    columns = (
+        pa.nulls(len(rows), pa.string()) if name is None else rows[name].cast(pa.string())
+        for name in names
+    )
+    return pa.table(list(columns), _NAMES)
+
+
 class Query(NamedTuple):
     """A query of DuckDB for what a batch has.
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.types import TimestamptzType
 
-from tap_audit_events.cli.loaded.batches import Loaded, Range, unreadable
+from tap_audit_events.cli.loaded.batches import Loaded, Range, texts_of, unreadable
 from tap_audit_events.cli.loaded.columns import find_columns
 from tap_audit_events.errors.exceptions import AuditEventsError, sanitize
 from tap_audit_events.outputs.iceberg_catalog import (
@@ -51,7 +51,7 @@ def loaded_iceberg(text: str) -> Loaded:
             for file in scan.plan_files():  # a scan would read all files ahead
                 reader = ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
                 for rows in reader.to_record_batches([file]):
-                    yield _texts(rows, names)
+                    yield texts_of(rows, names)
 
     return Loaded(
         name,
@@ -67,14 +67,6 @@ def _condition(within: Range) -> str:
     wide = within.widened(_MICROSECOND)
     between = f"{_DAYS} >= '{wide.start}+00:00' AND {_DAYS} <= '{wide.end}+00:00'"
     return f"{_DAYS} IS NULL OR ({between})"
-
-
-def _texts(rows: pa.RecordBatch, names: tuple[str | None, ...]) -> pa.Table:
-    texts = [
-        pa.nulls(len(rows), pa.string()) if name is None else rows[name].cast(pa.string())
-        for name in names
-    ]
-    return pa.table(texts, ["organization", "id", "time"])
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from tap_audit_events.cli.loaded.database import TemporaryDatabase
 from tap_audit_events.cli.loaded.duckdb_file import duckdb_file
 from tap_audit_events.cli.loaded.files import loaded_files
 from tap_audit_events.cli.loaded.tables import Database, loaded_table
-from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.stream_names import STREAM
+from tap_audit_events.outputs.delta_place import PREFIX, place_of
 from tap_audit_events.outputs.postgres_url import AMBIGUOUS, is_ambiguous, is_postgres_url
 
 _MAY_HAVE_PASSWORD: Final = re.compile(r"://|(?:password|pwd)\s*=|:.*@", re.IGNORECASE)
@@ -57,12 +58,25 @@ def open_loaded(
 
         yield loaded_iceberg(text)
         return
+    if _is_delta(text):
+        from tap_audit_events.cli.loaded.delta import loaded_delta  # noqa: PLC0415 - an extra
+
+        try:
+            place = place_of(text)
+        except ValueError as error:
+            raise unreadable(option, error) from None
+        yield loaded_delta(place, sanitize(text))
+        return
     yield loaded_files(Path(text), database, known)
 
 
 def is_database(text: str) -> bool:
     """Whether a text names a database."""
     return is_postgres_url(text) or text.endswith(_DATABASES)
+
+
+def _is_delta(text: str) -> bool:
+    return text.lower().startswith(PREFIX)
 
 
 def _check_place(text: str, option: str) -> None:
@@ -75,7 +89,7 @@ def _check_place(text: str, option: str) -> None:
         raise unreadable(option, "the path is empty")
     if is_ambiguous(text):
         raise unreadable(option, AMBIGUOUS)
-    if is_postgres_url(text):
+    if is_postgres_url(text) or _is_delta(text):
         return
     if _MAY_HAVE_PASSWORD.search(text) and not exists(text):  # noqa: PTH110 - no error for a long text
         raise unreadable(option, "it is neither a path that exists nor a URL that begins with"
