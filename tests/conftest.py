@@ -37,6 +37,13 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests recorded, such as how many kills an output has survived."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties if report.when == "call" else ():
+            terminalreporter.write_line(f"{name}: {value}")
+
+
 @pytest.fixture
 def not_ignoring_ctrl_c() -> Iterator[None]:
     """Processes that the test starts end at SIGINT, even if the tests run in the background.

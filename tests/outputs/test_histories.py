@@ -5,13 +5,14 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
-from tests.cli.exported import HOSTILE, Event, expected, history, without_nulls
+from tests.cli.exported import HOSTILE, expected, history, without_nulls
 from tests.cli.failing import EVENTS, SMALL_PAGES, refused, varied
 from tests.outputs.killing import ids
 from tests.outputs.kind import Kind
@@ -151,14 +152,15 @@ def test_of_two_writers_at_the_same_time_one_is_refused(output: Kind, service: S
 
 @pytest.mark.parametrize(("output", "kills"), KILLS, indirect=["output"])
 def test_runs_that_are_killed_at_random_moments_store_each_event_once(
-    output: Kind, kills: int, service: Service
+    output: Kind, kills: int, service: Service, record_property: Callable[[str, str], None]
 ) -> None:
     """They are killed on the same output, one after the other. New events follow when one ends."""
     choose = random.Random(20261129)
     export = partial(output.command.started, *output.arguments, module=SMALL_PARTS, **PAGES)
+    added = history(50)
+    service.add(added)
     with export() as run:
         assert run.wait(60) == 0  # the first run of a module takes longer
-    added: list[Event] = []
     killed, is_complete, most_seconds = 0, True, 1.0
 
     while killed < kills:
@@ -179,4 +181,4 @@ def test_runs_that_are_killed_at_random_moments_store_each_event_once(
     output.export().raise_for_exit_code()
     assert output.events() == expected(added)
     assert output.left_over == []
-    print(f"{output.name}: {killed} kills, {len(added)} events")  # noqa: T201
+    record_property(f"Kills that {output.name} survived", f"{killed} ({len(added)} events)")
