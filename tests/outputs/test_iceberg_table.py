@@ -231,7 +231,7 @@ def test_the_table_is_what_verify_and_report_find(output: IcebergTable, service:
     for path in output.command.folder.rglob(f"*={first}/*.parquet"):
         path.unlink()
     output.command(*against, "--start", after).raise_for_exit_code()
-    error = output.command("verify", "--against", "iceberg:lake/audit.others").error
+    error = output.command("verify", "--against", "iceberg:lake/audit.db").error
     assert error.startswith("AE-LOADED: ")
     assert "NoSuchTableError" in error
 

@@ -20,7 +20,6 @@ from tap_audit_events.outputs.delta_place import PREFIX, place_of
 from tap_audit_events.outputs.postgres_url import AMBIGUOUS, is_ambiguous, is_postgres_url
 
 _MAY_HAVE_PASSWORD: Final = re.compile(r"://|(?:password|pwd)\s*=|:.*@", re.IGNORECASE)
-_ICEBERG: Final = "iceberg:"
 _DATABASES: Final = (".duckdb", ".db", ".ddb")
 
 
@@ -52,7 +51,7 @@ def open_loaded(
         return
     if table is not None:
         raise SettingsError(["--table names a table of a database: leave it out for a file"])
-    if text.lower().startswith(_ICEBERG):
+    if _is_iceberg(text):
         import tap_audit_events.outputs.iceberg_catalog  # noqa: F401, PLC0415 - says what to install
         from tap_audit_events.cli.loaded.iceberg import loaded_iceberg  # noqa: PLC0415 - an extra
 
@@ -72,11 +71,16 @@ def open_loaded(
 
 def is_database(text: str) -> bool:
     """Whether a text names a database."""
-    return is_postgres_url(text) or text.endswith(_DATABASES)
+    is_lake = _is_delta(text) or _is_iceberg(text)
+    return is_postgres_url(text) or (text.endswith(_DATABASES) and not is_lake)
 
 
 def _is_delta(text: str) -> bool:
     return text.lower().startswith(PREFIX)
+
+
+def _is_iceberg(text: str) -> bool:
+    return text.lower().startswith("iceberg:")
 
 
 def _check_place(text: str, option: str) -> None:
