@@ -16,7 +16,7 @@ LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newes
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
 CLIENTS := airbyte-clients dlt dagster readers $(if $(shell command -v java),spark) proof site loader-postgres-server
 # The clients and the tools of this project, each from requirements/NAME.txt.
-ENVIRONMENTS := meltano release audit oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster readers spark proof site
+ENVIRONMENTS := meltano release audit oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster readers spark spark-source proof site
 # The base of the image in its test, which needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADERS := target-jsonl target-duckdb meltanolabs-target-postgres postgres-server
@@ -40,7 +40,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders test-integrations test-large image site soak bench check fix docs test-matrix test-oldest test-newest audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations test-large test-spark image site soak bench check fix docs test-matrix test-oldest test-newest audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,10 @@ test-loaders: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader
 test-integrations: .venv/.installed .meltano/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients of other kinds: Airbyte's, dlt, Dagster, Meltano's loaders, query engines, and the image; UPDATE=1 updates docs/export.md
 	@$(if $(UPDATE),.venv/bin/python -m tests.cli.engines)
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m integrations $(PYTEST_ARGS)
+
+test-spark: .tools/spark-source/.installed ## Run the tests of the Spark data source with Spark; they need Java 17 or newer
+	@java -version 2>/dev/null || { echo "make: test-spark needs Java 17 or newer" >&2; exit 1; }
+	@.tools/spark-source/bin/python -m pytest -m spark tests/spark
 
 image: ## Build the container image with podman, buildah or docker; IMAGE_ARGS='--build-arg BASE=python:3.12-slim'
 	@image/build $(IMAGE_ARGS)
@@ -150,6 +154,7 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/dagster.txt --extra arrow pyproject.toml requirements/dagster.in >/dev/null
 	$(COMPILE) --output-file requirements/readers.txt requirements/readers.in >/dev/null
 	$(COMPILE) --output-file requirements/spark.txt requirements/spark.in >/dev/null
+	$(COMPILE) --output-file requirements/spark-source.txt --extra spark --extra sandbox --group spark pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/proof.txt --extra sandbox --extra postgres --extra report pyproject.toml requirements/proof.in >/dev/null
 	$(COMPILE) --output-file requirements/site.txt requirements/site.in >/dev/null
 	$(COMPILE) --output-file requirements/oldest.txt --resolution lowest-direct --extra sandbox --extra duckdb --group test pyproject.toml >/dev/null
@@ -212,7 +217,7 @@ WANTED := Install Python 3.11, 3.12 or 3.13, or name one: make PYTHON=python3.12
 
 # These environments also have the package, as a user would install it. In the others, the tap is
 # imported from this folder if it is needed.
-.tools/bench/.installed .tools/oldest/.installed: .tools/%/.installed: .tools/%/pyvenv.cfg requirements/%.txt pyproject.toml
+.tools/bench/.installed .tools/oldest/.installed .tools/spark-source/.installed: .tools/%/.installed: .tools/%/pyvenv.cfg requirements/%.txt pyproject.toml
 	@echo "Setting up the package in .tools/$*"
 	@$(SYNC) --python .tools/$*/bin/python requirements/$*.txt
 	@$(EDITABLE) --python .tools/$*/bin/python
