@@ -7,8 +7,8 @@ import pytest
 
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
-from tests.cli.exported import FORMATS, Event, expected, exported, history
-from tests.outputs.killing import NEW, OLD, deaths, found, ids, old_is_exported
+from tests.cli.exported import FORMATS, Event, history
+from tests.outputs.killing import NEW, OLD, deaths, found, ids
 
 EACH_FORMAT = [
     pytest.param(to, marks=() if to == "events.jsonl" else pytest.mark.long) for to in FORMATS
@@ -17,40 +17,26 @@ EACH_FORMAT = [
 
 
 @pytest.mark.parametrize("to", EACH_FORMAT)
+@pytest.mark.parametrize("old", [OLD, pytest.param([], marks=pytest.mark.long)])
 def test_a_run_with_state_that_is_killed_at_any_step_loses_and_repeats_nothing(
-    to: str, service: Service, command: Command
+    old: list[Event], to: str, service: Service, command: Command
 ) -> None:
     """After a kill, a file is either old or new. A folder is complete after the next run."""
     arguments = ("export", "--to", to, "--state", "s.json")
-    old_is_exported(service, command, *arguments)
+    service.add(old)
+    command(*arguments).raise_for_exit_code()
+    service.add(NEW)
     seen = set()
 
     for step in deaths(command, *arguments):
         if not to.endswith("/"):
             now = found(command, to)
-            assert now in (ids(OLD), ids(OLD + NEW)), step
+            assert now in (ids(old), ids(old + NEW)), step
             seen.add(len(now))
         command(*arguments).raise_for_exit_code()
-        assert found(command, to) == ids(OLD + NEW), step
+        assert found(command, to) == ids(old + NEW), step
         assert command.left_over == [], step
     assert seen == set() or len(seen) == 2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("to", FORMATS)
-def test_a_first_run_that_is_killed_at_any_step_can_be_repeated(
-    to: str, service: Service, command: Command
-) -> None:
-    arguments = ("export", "--to", to, "--state", "s.json")
-    service.add(OLD)
-
-    for step in deaths(command, *arguments):
-        if not to.endswith("/") and (command.folder / to).exists():
-            assert found(command, to) == ids(OLD), step
-        command(*arguments).raise_for_exit_code()
-        assert exported(command.folder / to) == expected(OLD), step
-        assert (command.folder / "s.json").exists(), step
-        assert command.left_over == [], step
 
 
 @pytest.mark.parametrize("to", EACH_FORMAT)
