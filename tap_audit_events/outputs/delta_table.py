@@ -7,9 +7,10 @@ a run that is killed at any moment continues where its last commit ended.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.errors.exceptions import (
@@ -33,6 +34,8 @@ try:
     from tap_audit_events.outputs.delta_errors import reason_of, register_secrets
 except ImportError as error:
     raise missing_extra(error.name or "deltalake", "delta") from None
+
+_Result = TypeVar("_Result")
 
 PART_BYTES: Final = 32_000_000
 """After so many bytes of values, a part is committed even if it has fewer events than others. It is
@@ -103,7 +106,8 @@ class DeltaTable(Output):
             return
         with self._errors():
             version = 0 if self._table is None else self._table.version() + 1
-            deltalake.write_deltalake(
+            _interruptible(
+                deltalake.write_deltalake,
                 self._place.uri if self._table is None else self._table,
                 self._taken(),
                 mode="error" if self._table is None else "append",
@@ -126,7 +130,10 @@ class DeltaTable(Output):
         self._batches.clear()
 
     def _opened(self, version: int | None = None) -> deltalake.DeltaTable:
-        return deltalake.DeltaTable(self._place.uri, version, storage_options=self._place.options)
+        options = self._place.options
+        return _interruptible(
+            deltalake.DeltaTable, self._place.uri, version, storage_options=options
+        )
 
     def _state_of(self, table: deltalake.DeltaTable) -> Mapping[str, Any]:
         """The state in our newest commit; optimizing the table, for example, adds later ones."""
@@ -135,21 +142,22 @@ class DeltaTable(Output):
             raise unusable(
                 f"The table {self._name} was not created by an export: name another folder"
             )
-        for commit in table.history(table.version() - version + 1):
-            if commit.get("operation") == "RESTORE":
-                raise unusable(
-                    f"The table {self._name} was restored to an earlier version after the last"
-                    " export, so it is not known which events are new: restore the version before"
-                    " that, or name another folder to export everything into a new table"
-                )
+        commits = table.history(table.version() - version + 1)
+        if any(_is_restore(commit) for commit in commits):
+            commits = table.history()  # the version that was restored may be any earlier one
+        reached = table.version()
+        for commit in commits:
+            if commit["version"] > reached:
+                continue
             if STATE in commit:
                 state: Mapping[str, Any] = json.loads(commit[STATE])
                 return state
+            if _is_restore(commit):
+                reached = int(commit["operationParameters"].get("version") or -1)
         raise unusable(
             f"The table {self._name} has no state any more, so it is not known which events are"
-            " new: the commit of the last export was removed from its log, perhaps because its"
-            " property delta.logRetentionDuration was changed. Name another folder to export"
-            " everything into a new table"
+            " new: it was restored by a time instead of a version, or the commit of the last export"
+            " was removed from its log. Name another folder to export everything into a new table"
         )
 
     def _taken(self) -> pa.RecordBatchReader:
@@ -178,6 +186,16 @@ class DeltaTable(Output):
                 problem = f"Another run is writing to {self._name}, and has committed first"
                 raise SettingsError([f"{problem}. Run the export again"], "AE-BUSY") from error
             raise OutputError(f"{self._name}: {reason_of(error)}", "AE-EXPORT") from error
+
+
+def _interruptible(call: Callable[..., _Result], *arguments: Any, **named: Any) -> _Result:
+    """Call the library in a thread, as a signal cannot end its waits for an object store."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(call, *arguments, **named).result()
+
+
+def _is_restore(commit: Mapping[str, Any]) -> bool:
+    return commit.get("operation") == "RESTORE"
 
 
 def _problems(table: deltalake.DeltaTable) -> Iterator[str]:

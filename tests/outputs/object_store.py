@@ -1,5 +1,7 @@
 """An object store with the interface of S3, on loopback; it checks conditional writes."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,6 +34,7 @@ class ObjectStore:
 
     url: str
     bucket: str
+    process_id: int
 
     @property
     def environment(self) -> dict[str, str]:
@@ -58,6 +61,13 @@ class ObjectStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._client.download_file(self.bucket, key, str(path))
         return folder / prefix
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Within the block, the store accepts connections, but does not respond."""
+        os.kill(self.process_id, signal.SIGSTOP)
+        yield
+        os.kill(self.process_id, signal.SIGCONT)
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
@@ -88,7 +98,8 @@ def object_store() -> Iterator[ObjectStore]:
     ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
-        store = ObjectStore(f"http://127.0.0.1:{int(server.stdout.readline())}", f"b-{uuid4()}")
+        url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+        store = ObjectStore(url, f"b-{uuid4()}", server.pid)
         requests.put(f"{store.url}/{store.bucket}", timeout=60).raise_for_status()
         yield store
         server.stdin.close()

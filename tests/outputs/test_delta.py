@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import deltalake
@@ -127,17 +128,33 @@ def add_column(table: deltalake.DeltaTable) -> None:
     table.alter.add_columns([deltalake.Field("note", deltalake.schema.PrimitiveType("string"))])
 
 
-def test_a_table_that_was_restored_is_refused(
+def test_a_table_that_was_restored_gets_the_events_after_its_version(
     events: Path, table: deltalake.DeltaTable, service: Service, command: Command
 ) -> None:
-    """The transaction of the last export stays, but its events may be gone."""
-    service.add(NEW)
-    command(*EXPORT).raise_for_exit_code()
+    """The transaction of the last export stays, while its events are gone."""
+    for new in (NEW[:30], NEW[30:]):
+        service.add(new)
+        command(*EXPORT).raise_for_exit_code()
+    deltalake.DeltaTable(events).restore(1)
+    assert in_delta(events) == expected(EVENTS + NEW[:30])
     deltalake.DeltaTable(events).restore(0)
-
-    assert "was restored to an earlier version" in refused(command(*EXPORT))
-
     assert in_delta(events) == expected(EVENTS)
+
+    for _ in range(2):
+        command(*EXPORT).raise_for_exit_code()
+        assert in_delta(events) == expected(EVENTS + NEW)
+
+
+def test_a_table_that_was_restored_by_a_time_is_refused(
+    events: Path, table: deltalake.DeltaTable, service: Service, command: Command
+) -> None:
+    for new in (NEW[:30], NEW[30:]):
+        service.add(new)
+        command(*EXPORT).raise_for_exit_code()
+    milliseconds = deltalake.DeltaTable(events).history()[1]["timestamp"]
+    deltalake.DeltaTable(events).restore(datetime.fromtimestamp(milliseconds / 1000, UTC))
+
+    assert "was restored by a time" in refused(command(*EXPORT))
 
 
 def test_a_table_may_have_more_columns(

@@ -17,7 +17,7 @@ from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import HOSTILE, Event, expected, history
 from tests.cli.failing import EVENTS, SMALL_PAGES, refused
-from tests.forking import PipedTap
+from tests.forking import PipedTap, signal_until_gone
 from tests.outputs.delta_log import files, in_delta
 from tests.outputs.object_store import KEY_ID, SECRET, ObjectStore, object_store
 
@@ -133,6 +133,18 @@ def _end_of(run: PipedTap, seconds: float) -> int:
     except subprocess.TimeoutExpired:
         run.send_signal(signal.SIGKILL)
         return run.wait(60)
+
+
+def test_a_second_signal_ends_a_wait_for_the_store_at_once(
+    place: Place, service: Service, command: Command
+) -> None:
+    """At the first one, the export writes what it has read. The library retries for minutes."""
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=429,retry-after=60@5")])
+    with command.started("export", "--to", place.to, **SMALL_PAGES) as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        with place.store.silent():
+            assert signal_until_gone(run, signal.SIGTERM) == 128 + signal.SIGTERM
 
 
 def test_errors_of_the_store_are_one_line_without_credentials(
