@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
 from tap_audit_events.api.event_page import EventPage
@@ -46,17 +46,18 @@ except ImportError as error:
 
 COPY_ROWS: Final = 10_000
 COPY_BYTES: Final = 16_000_000
-"""What one COPY sends; it is kept in memory until then."""
+"""What one COPY sends; it is kept in memory until the server has stored it."""
 
 _LOCK_SECONDS: Final = 3
 """So long, the server may still be busy with the last statement of a run that was killed."""
 
 _BEGIN: Final = f"""
 SET LOCAL idle_in_transaction_session_timeout = 0;
+SET LOCAL statement_timeout = 0;
 SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'
 """
 """Statements, as a connection pooler may drop or refuse the options of a connection. The service
-may make a run wait longer than the server lets a transaction be idle."""
+may make a run wait longer than the server lets a transaction be idle, or a COPY last."""
 
 _REFUSALS: Final = (
     errors.DataError,
@@ -65,7 +66,7 @@ _REFUSALS: Final = (
 )
 """What the server raises for a value that it cannot store."""
 
-_AS_CSV: Final = csv.WriteOptions(include_header=False, quoting_style="needed")
+_CSV: Final = csv.WriteOptions(include_header=False, quoting_style="needed")
 
 _logger: Final = logging.getLogger("tap_audit_events")
 
@@ -92,6 +93,8 @@ class PostgresTable(Output):
         self._tables = Tables("", "", is_new=False)
         self._states: dict[str, dict[str, Any]] = {}
         self._batches = RecordBatches()
+        self._copy: psycopg.Copy | None = None
+        self._copy_end = ExitStack()
         self._is_in_part = False
         self._may_meet_rows = False
         self._part_events = 0
@@ -126,14 +129,15 @@ class PostgresTable(Output):
                         f"The table {self._name}: another export has written to it in the"
                         " meantime. Run the export again"
                     )
-            self._batches.add(page.arrow())
+            if len(page):
+                self._send(page.arrow())
             self._part_events += len(page)
             if self._batches.rows >= COPY_ROWS or self._batches.bytes >= COPY_BYTES:
-                self._copy_batches()
+                self._end_copy()
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
         with self._errors():
-            self._copy_batches()
+            self._end_copy()
             self._store(state or {})
             self._open.commit()
             self._is_in_part = False
@@ -143,6 +147,8 @@ class PostgresTable(Output):
         if self._connection is not None:
             with suppress(Exception):
                 self._connection.close()  # the server rolls back what is not committed
+            with suppress(Exception):
+                self._copy_end.close()
 
     # Parts and states
 
@@ -181,50 +187,68 @@ class PostgresTable(Output):
 
     # Events
 
-    def _copy_batches(self) -> None:
-        if self._batches.rows:
-            rows = self._batches.take()
-            self._copy(rows.append_column(REFUSED, pa.nulls(rows.num_rows, pa.string())))
+    def _send(self, rows: pa.RecordBatch) -> None:
+        """Send rows in an open COPY: the server stores them while the next page is read."""
+        self._batches.add(rows)
+        if self._copy is None:
+            self._copy = self._copy_end.enter_context(self._copying())
+        self._copy.write(_as_csv(pa.Table.from_batches([rows])))
 
-    def _copy(self, rows: pa.Table) -> None:
-        """Copy rows; those with JSON that the server refuses are found by halving."""
+    def _end_copy(self) -> None:
+        """End the open COPY. If the server refuses it, copy the rows again in other ways."""
+        rows, self._copy = self._batches.take(), None
         try:
-            with self._open.transaction():
-                self._merge(rows) if self._may_meet_rows else self._send(rows, "{events}")
-        except errors.UniqueViolation:  # something else has loaded some of the events
+            self._copy_end.close()
+        except (errors.UniqueViolation, *_REFUSALS) as error:
+            self._copy_otherwise(rows, error)
+
+    def _copy_otherwise(self, rows: pa.Table, error: psycopg.Error) -> None:
+        """Copy rows that were refused; those with JSON that the server refuses are halved."""
+        if isinstance(error, errors.UniqueViolation):
             if self._may_meet_rows:  # another unique index
-                raise
-            self._may_meet_rows = True
-            self._copy(rows)
-        except _REFUSALS:
-            if rows.num_rows > 1:
-                half = rows.num_rows // 2
-                self._copy(rows.slice(0, half))
-                self._copy(rows.slice(half))
-            elif rows.column(REFUSED).null_count:
-                self._copy(_with_refused(rows))
-            else:
-                raise
+                raise error
+            self._may_meet_rows = True  # something else has loaded some of the events
+            self._copy_again(rows)
+        elif rows.num_rows > 1:
+            half = rows.num_rows // 2
+            self._copy_again(rows.slice(0, half))
+            self._copy_again(rows.slice(half))
+        elif REFUSED not in rows.column_names:
+            self._copy_again(_with_refused(rows))
+        else:
+            raise error
 
-    def _merge(self, rows: pa.Table) -> None:
-        """Add the rows that the table does not have yet."""
-        self._execute(
-            "CREATE TEMPORARY TABLE new_events ON COMMIT DROP AS"
-            " SELECT {columns} FROM {events} WITH NO DATA"
-        )
-        self._send(rows, "pg_temp.new_events")
-        self._execute(
-            "INSERT INTO {events} ({columns}) SELECT {columns} FROM pg_temp.new_events"
-            " ON CONFLICT ({key}) DO NOTHING"
-        )
-        self._execute("DROP TABLE pg_temp.new_events")
+    def _copy_again(self, rows: pa.Table) -> None:
+        try:
+            with self._copying() as copy:
+                copy.write(_as_csv(rows))
+        except (errors.UniqueViolation, *_REFUSALS) as error:
+            self._copy_otherwise(rows, error)
 
-    def _send(self, rows: pa.Table, table: str) -> None:
-        text = pa.BufferOutputStream()
-        csv.write_csv(rows, text, _AS_CSV)
-        statement = self._sql(f"COPY {table} ({{columns}}) FROM STDIN (FORMAT csv)")
-        with self._open.cursor() as cursor, cursor.copy(statement) as copy:
-            copy.write(memoryview(text.getvalue()))
+    @contextmanager
+    def _copying(self) -> Iterator[psycopg.Copy]:
+        """A COPY; after the block, all of its rows are in the table, or none after an error.
+
+        If the table may have some of the rows, they go through a temporary table.
+        """
+        with self._open.transaction(), self._open.cursor() as cursor:
+            table = "{events}"
+            if self._may_meet_rows:
+                table = "pg_temp.new_events"
+                self._execute(
+                    "CREATE TEMPORARY TABLE new_events ON COMMIT DROP AS"
+                    " SELECT {columns} FROM {events} WITH NO DATA"
+                )
+            with cursor.copy(
+                self._sql(f"COPY {table} ({{columns}}) FROM STDIN (FORMAT csv)")
+            ) as copy:
+                yield copy
+            if self._may_meet_rows:
+                self._execute(
+                    "INSERT INTO {events} ({columns}) SELECT {columns} FROM pg_temp.new_events"
+                    " ON CONFLICT ({key}) DO NOTHING"
+                )
+                self._execute("DROP TABLE pg_temp.new_events")
 
     # The connection
 
@@ -255,9 +279,17 @@ class PostgresTable(Output):
             raise OutputError(f"the table {self._name}: {sanitize(error)}", "AE-EXPORT") from error
 
 
+def _as_csv(rows: pa.Table) -> memoryview:
+    if REFUSED not in rows.column_names:
+        rows = rows.append_column(REFUSED, pa.nulls(rows.num_rows, pa.string()))
+    text = pa.BufferOutputStream()
+    csv.write_csv(rows, text, _CSV)
+    return memoryview(text.getvalue())
+
+
 def _with_refused(row: pa.Table) -> pa.Table:
     """A row whose JSON is in the column `REFUSED`."""
     values = row.to_pylist()[0]
     parts = [f'"{name}":{values[name]}' for name in JSON_COLUMNS if values[name] is not None]
     values |= dict.fromkeys(JSON_COLUMNS) | {REFUSED: f"{{{','.join(parts)}}}"}
-    return pa.Table.from_pylist([values], row.schema)
+    return pa.Table.from_pylist([values], COLUMNS)

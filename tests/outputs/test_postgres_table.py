@@ -131,6 +131,32 @@ def test_a_table_may_have_more_columns_and_rows(output: PostgresTable, service: 
     assert output.events() == expected(EVENTS)
 
 
+def test_an_older_state_repeats_no_event(output: PostgresTable, service: Service) -> None:
+    """As after the state alone was restored."""
+    service.add(OLD)
+    output.export().raise_for_exit_code()
+    (state,) = output.query("SELECT state FROM audit_events_state")
+    service.add(NEW)
+    output.export().raise_for_exit_code()
+    output.query(f"UPDATE audit_events_state SET state = '{state}'")  # noqa: S608 - our own
+
+    output.export().raise_for_exit_code()
+
+    assert output.events() == expected(EVENTS)
+
+
+def test_the_service_may_make_a_run_wait_longer_than_a_statement_may_last(
+    output: PostgresTable, service: Service
+) -> None:
+    output.query(f"ALTER DATABASE {output.database} SET statement_timeout = '2s'")
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=429,retry-after=3@5")])
+
+    output.export(**SMALL_PAGES).raise_for_exit_code()
+
+    assert output.events() == expected(EVENTS)
+
+
 def test_a_table_that_was_dropped_begins_with_what_is_new(
     output: PostgresTable, service: Service
 ) -> None:
