@@ -44,7 +44,7 @@ class EventDensity:
 
     Between two samples, the density is the mean of theirs; after the last one, it is its own, and
     so it is after the range. Most events occur in office hours, so samples lie at midnight if they
-    are days apart: they can then be compared.
+    are days apart: they can then be compared. The first one cannot, so the second counts for both.
 
     Args:
         start: the time of the oldest event, in seconds.
@@ -106,6 +106,7 @@ class EventDensity:
         """Times, and how many events are expected before each."""
         before, points = 0.0, [(self.start, 0.0)]
         densities = [*(each.density for each in self._samples), self._last_density]
+        densities[0] = densities[min(1, len(self._samples))]  # it begins at the oldest event
         for number, (sample, following) in enumerate(self._gaps()):
             end = min(sample.end, following)
             before += sample.density * (end - sample.start)

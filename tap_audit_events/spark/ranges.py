@@ -30,6 +30,9 @@ from tap_audit_events.spark.options import read_options
 PAGES_FOR_A_TASK: Final = 4
 """A range of fewer expected pages is not cut: each cut may cost a request."""
 
+MAX_SAMPLES: Final = 8
+"""Maximum number of samples of an organization, besides one for each task."""
+
 MAX_SURVEYS: Final = 8
 """Maximum number of requests in flight while ranges are cut."""
 
@@ -67,15 +70,15 @@ def before(instant: Instant) -> Instant:
 
 
 def survey(
-    settings: Settings, ranges: Mapping[str, Range], samples: int, now: datetime
+    settings: Settings, ranges: Mapping[str, Range], tasks: int, now: datetime
 ) -> dict[str, EventDensity]:
     """How dense the events of organizations are; one without events is left out.
 
     Args:
         settings: those of the run.
         ranges: the range of each organization.
-        samples: how many requests may be sent for each, besides those for the oldest and the newest
-            event. None is sent if the first page has all events.
+        tasks: how many tasks there may be: at most a request for each is sent, and one for each
+            four pages that are expected.
         now: the time of the plan.
 
     Raises:
@@ -87,7 +90,7 @@ def survey(
     settings = replace(
         settings, organizations=organizations, concurrency=max(MAX_SURVEYS, settings.concurrency)
     )
-    search = partial(_density, ranges=ranges, samples=samples)
+    search = partial(_density, ranges=ranges, tasks=tasks)
     found = search_each(settings, search, runtime=Runtime(now=lambda: now), logger=_logger)
     with closing(found):
         return {
@@ -97,7 +100,7 @@ def survey(
         }
 
 
-def _density(client: Client, ranges: Mapping[str, Range], samples: int) -> EventDensity | None:
+def _density(client: Client, ranges: Mapping[str, Range], tasks: int) -> EventDensity | None:
     wanted = ranges[client.settings.organization_id]
     first = None if wanted.start == EARLIEST else wanted.start
     window = Window(first, next_whole_second(wanted.end))
@@ -110,14 +113,20 @@ def _density(client: Client, ranges: Mapping[str, Range], samples: int) -> Event
     start, end = to_seconds(min(oldest)), to_seconds(max(newest, default=window.end)) + 1
     density = EventDensity(start, end, to_seconds(window.end))
     density.add(start, sorted(oldest), is_all=is_all)
-    for _ in range(0 if is_all else samples):
+    requests = 2
+    while not is_all and requests < min(tasks + _pages(density, count) / 4, MAX_SAMPLES + tasks):
         time = density.next_sample()
         if time is None:
             break
         window = Window(from_seconds(time), from_seconds(end))
         found, _ = first_instants(count, client, window, "asc")
         density.add(time, sorted(found), is_all=len(found) < count)
+        requests += 1
     return density
+
+
+def _pages(density: EventDensity, page_size: int) -> float:
+    return density.events_between(density.start, density.end) / page_size
 
 
 def cut(
