@@ -44,7 +44,7 @@ from tap_audit_events.outputs.iceberg_catalog import (
 )
 from tap_audit_events.outputs.output import Output
 
-PART_BYTES: Final = 64_000_000
+PART_BYTES: Final = 32_000_000
 """If the events in memory take so much, a part is committed."""
 
 STATE: Final = "audit-events.state."
