@@ -121,6 +121,8 @@ class DeltaTable(Output):
                 commit_properties=deltalake.CommitProperties(
                     custom_metadata={STATE: json.dumps(state)},
                     app_transactions=[deltalake.Transaction(APPLICATION, version)],
+                    # A retry would add the events to a table that another run has just created.
+                    max_commit_retries=0 if self._table is None else None,
                 ),
             )
             if self._table is None:  # as this run has created it, so that it notices other runs

@@ -3,9 +3,11 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -78,6 +80,32 @@ def test_a_part_is_committed_while_another_program_writes(
     assert in_delta(tmp_path / "t") == expected(EVENTS)
     second.discard()
     assert second.begin()["start"] == 80
+
+
+def test_of_two_runs_that_create_the_table_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one creates the table when the first one has seen that there is none."""
+    first, second = (delta_table.DeltaTable(f"delta:{tmp_path}/t") for _ in range(2))
+    for run in (first, second):
+        assert run.begin() == {}
+        run.write(page_of(EVENTS))
+    write = deltalake.write_deltalake
+
+    def write_later(target: str, rows: pa.RecordBatchReader, **options: Any) -> None:
+        def batches() -> Iterator[pa.RecordBatch]:
+            monkeypatch.setattr(deltalake, "write_deltalake", write)
+            with ThreadPoolExecutor() as pool:
+                pool.submit(second.commit, {"organization_id": "x"}).result()
+            yield from rows
+
+        write(target, pa.RecordBatchReader.from_batches(rows.schema, batches()), **options)
+
+    monkeypatch.setattr(deltalake, "write_deltalake", write_later)
+    with pytest.raises(SettingsError, match="AE-BUSY"):
+        first.commit({"organization_id": "x"})
+
+    assert in_delta(tmp_path / "t") == expected(EVENTS)
 
 
 def maintain(table: deltalake.DeltaTable) -> None:
