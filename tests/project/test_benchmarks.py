@@ -9,7 +9,8 @@ import pytest
 from benchmarks.__main__ import slow_downs
 from benchmarks.candidates import TOOLS, Job
 from benchmarks.counting import count
-from benchmarks.measuring import counted, new_job
+from benchmarks.loading import LOADS
+from benchmarks.measuring import counted, new_job, timed
 from benchmarks.report import CHART, PAGE, chart, page
 from benchmarks.results import Figure, Results, Run, load
 from benchmarks.sandbox import Sandbox, start_sandbox
@@ -30,6 +31,13 @@ def test_a_tool_of_this_environment_delivers_every_event_once(name: str, sandbox
     """`make bench` checks the others, as it has their environments."""
     with new_job(sandbox.settings) as job:
         assert counted(TOOLS[name], job)[:2] == (EVENTS, EVENTS)
+
+
+def test_an_export_loads_every_event_once(sandbox: Sandbox) -> None:
+    export = LOADS["parquet"]
+    with new_job(sandbox.settings) as job:
+        timed(export, job)
+        assert count(export.output, (), job)[:2] == (EVENTS, EVENTS)
 
 
 def test_repeated_events_are_found_and_the_last_state_is_kept(tmp_path: Path) -> None:
