@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.command import Command
 from tests.cli.exported import FORMATS, QUICK, Event, exported
-from tests.outputs.delta_log import in_delta
+from tests.outputs.delta_table import DeltaBucket, DeltaFolder
 from tests.outputs.iceberg_table import IcebergTable
 from tests.outputs.kind import Kind
 from tests.outputs.postgres_table import PostgresTable
@@ -30,23 +30,14 @@ class FileKind(Kind):
         return exported(self.command.folder / self.to)
 
 
-class DeltaKind(Kind):
-    """A Delta table in a folder. Of two writers, the one that commits first has won."""
-
-    to = "delta:events/"
-    is_locked = False
-
-    def events(self) -> list[Event]:
-        return in_delta(self.command.folder / "events")
-
-
 def _file(to: str) -> NewKind:
     return lambda _, command: FileKind(command, to)
 
 
 ROWS: dict[str, tuple[NewKind, Any]] = {
     **{to: (_file(to), () if to in QUICK else pytest.mark.long) for to in FORMATS},
-    "delta": (DeltaKind.from_request, ()),
+    "delta": (DeltaFolder.from_request, ()),
+    "delta-s3": (DeltaBucket.from_request, ()),
     "iceberg": (IcebergTable.from_request, ()),
     "postgresql": (PostgresTable.from_request, pytest.mark.loaders),
 }
