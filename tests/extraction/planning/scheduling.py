@@ -133,11 +133,6 @@ class Play:
             self._send()
         self._receive()
 
-    def receive_all(self) -> None:
-        """Wait for every request in flight, and send no other."""
-        while self._in_flight:
-            self._receive()
-
     def _send(self) -> None:
         played = self.played
         while (request := self._due()) is not None:

@@ -19,7 +19,6 @@ from tap_audit_events.extraction.planning.window_reader import (
 from tests.extraction.planning.scheduling import instant
 
 END = 1000.0
-AN_ERROR = service_error("AE-EVENT")
 WHOLE = Window(None, instant(END))
 Event = tuple[str, Instant]
 
