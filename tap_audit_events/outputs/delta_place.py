@@ -11,12 +11,14 @@ from tap_audit_events.outputs.durable import resolved
 
 PREFIX: Final = "delta:"
 
+_PATH: Final = r"[^\x00-\x1f\x7f#?\[\]\\^|%]*"
 _STORE: Final = re.compile(
-    r"(s3a?|gs|az)://[^/?#%:@]+(/[^?#%]*)?|abfss?://[^/?#%:@]+@[^/?#%:@]+/[^?#%]*"
+    rf"(s3a?|gs|az)://[^/?#%:@]+(/{_PATH})?|abfss?://[^/?#%:@]+@[^/?#%:@]+/{_PATH}"
 )
 """The URLs of object stores, without anything that could be a secret."""
 
-_HAS_ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
+_UNUSABLE: Final = re.compile(r"[\x00-\x1f\x7f#?\[\]\\^|]|%[0-9A-Fa-f]{2}")
+"""What the library reads as another path, or does not accept."""
 
 
 class Place(NamedTuple):
@@ -43,12 +45,15 @@ def place_of(text: str) -> Place:
         if not _STORE.fullmatch(place):  # not shown: a password may be in it
             raise ValueError(
                 f"{PREFIX} must be followed by a folder, or by s3://, gs://, az:// or abfss://, a"
-                " bucket and a path, without a password, parameters or %"
+                " bucket and a path, without a password, parameters or any of % | ^ [ ]"
             )
         # Without it, an S3 store would accept the same commit from two runs.
         options = {"aws_conditional_put": "etag"} if place.startswith("s3") else {}
         return Place(place.rstrip("/"), options)
     path = str(resolved(Path(place)))
-    if _HAS_ESCAPE.search(path):  # the library reads it as the character that it stands for
-        raise ValueError(f"a Delta table cannot be in {sanitize(path)}: choose a path without %")
+    if _UNUSABLE.search(path):
+        raise ValueError(
+            f"a Delta table cannot be in {sanitize(path)}: choose a path without any of % # ? | ^"
+            r" [ ] \ and without control characters"
+        )
     return Place(path, {})

@@ -244,8 +244,12 @@ def test_a_folder_that_cannot_be_used_is_refused(
     service.add(EVENTS)
     events.write_text("a file")
     assert refused(command(*EXPORT)).count("delta:events/") == 1
-    assert "without %" in refused(command("export", "--to", "delta:a%20b"))
-    for place in ("", "//bucket/a", "s3://key:SeCr3t@bucket/a", "az://a/b?sig=SeCr3t", "ftp://a/b"):
+    for folder in ("a%20b", "a#b", "a?b", "a[b", "a|b", "a^b", "a\\b", "a\tb"):
+        assert "choose a path without " in refused(command("export", "--to", f"delta:{folder}"))
+    for place in (
+        *("", "//bucket/a", "s3://bucket/[a]", "ftp://a/b"),
+        *("s3://key:SeCr3t@bucket/a", "az://a/b?sig=SeCr3t"),
+    ):
         error = refused(command("export", "--to", f"delta:{place}"))
         assert "delta: must be followed by a folder" in error
         assert "SeCr3t" not in error
