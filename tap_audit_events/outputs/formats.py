@@ -101,7 +101,8 @@ def form_of(text: str) -> str:
             return suffix
     known = ", ".join(f"{form} ({each.meaning})" for form, each in FORMATS.items())
     given = "--to" if "@" in text else f"--to {sanitize(text)}"  # it may be an incomplete URL
-    raise unusable(f"{given} has no known format: end it with a name and one of {known}")
+    problem = f"{given} has no known format: end it with a name and one of {known}"
+    raise unusable(f"{problem}; or name a table, beginning with one of {', '.join(TABLES)}")
 
 
 class Format(NamedTuple):

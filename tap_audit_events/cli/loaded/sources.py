@@ -1,4 +1,4 @@
-"""Opens what an option names: a file, a folder, a DuckDB file or a PostgreSQL database."""
+"""Opens what an option names: a file, a folder, a database, or a table of Delta or Iceberg."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def _check_place(text: str, option: str) -> None:
     if is_postgres_url(text) or _is_delta(text):
         return
     if _MAY_HAVE_PASSWORD.search(text) and not exists(text):  # noqa: PTH110 - no error for a long text
-        raise unreadable(option, "it is neither a path that exists nor a URL that begins with"
-                         " postgresql:// or postgres://")  # fmt: skip
+        problem = "it is no path that exists, and does not begin with one of"
+        raise unreadable(option, f"{problem} postgresql://, postgres://, delta:, iceberg:")
 
 
 def open_database(

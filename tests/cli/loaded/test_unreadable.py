@@ -129,7 +129,7 @@ def test_a_password_is_not_shown_as_part_of_a_path_or_a_host(
     assert done.exit_code == 1
     assert PASSWORD not in done.log
     assert done.error.startswith("AE-LOADED: The loaded events cannot be read: --against: ")
-    assert "%40" in done.error or "postgresql:// or postgres://" in done.error
+    assert "%40" in done.error or "postgresql://, postgres://, delta:" in done.error
     report = command("report", "--from", against, "--year", "2026", "--to", "a.svg")
     assert report.error.startswith("AE-LOADED: The loaded events cannot be read: --from: ")
     assert PASSWORD not in report.log
