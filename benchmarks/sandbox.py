@@ -67,7 +67,8 @@ def _serve(events: int, milliseconds: int) -> None:
             "base_url": server.base_url,
             "organization_id": service.organization_id,
             "access_token": service.access_token,
-            "start_date": f"{until - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%SZ}",
+            # A day earlier, as dlt compares times as texts, and some have an offset.
+            "start_date": f"{until - timedelta(days=DAYS + 1):%Y-%m-%dT%H:%M:%SZ}",
             "end_date": f"{until:%Y-%m-%dT%H:%M:%SZ}",
         }
         _print(settings)
