@@ -19,7 +19,7 @@ html_copy_source = False
 
 NAVIGATION = {
     "Load events": ("getting-started", "settings", "meltano", "loaders", "fields", "recipes"),
-    "Other ways": ("export", "python", "airbyte", "scale", "image", "sandbox"),
+    "Other ways": ("export", "python", "airbyte", "spark", "scale", "image", "sandbox"),
     "Run it": ("operations", "organizations", "errors", "performance", "upgrading"),
     "Trust it": ("delivery", "proof", "privacy", "/SECURITY"),
     "Change it": ("architecture", "adr/README", "/CONTRIBUTING", "/CHANGELOG", "README"),

@@ -305,7 +305,7 @@ def read(reading: Reading, folder: Path) -> Found:
     day = f", {engine.day}" if reading.output in HAVE_DAYS else ""
     is_query = engine is CHDB  # it reads what a query names
     code = f"""
-import importlib.metadata, json
+import importlib.metadata, json, os
 {engine.setup}
 events = {repr(reading.read) if is_query else reading.read}
 found = {{
@@ -315,8 +315,10 @@ found = {{
     "exact": {engine.number.replace("{of}", reading.exact)},
     "rounded": {engine.number.replace("{of}", reading.rounded) if reading.rounded else None},
 }}
-print(json.dumps(found))
+print(json.dumps(found), flush=True)
+os._exit(0)
 """
+    # At the end of Python, deltalake sometimes aborts; what it has read is right.
     code = code.replace(ABSOLUTE, f"{folder}/")
     printed = run(reading.environment or engine.environment, code, folder)
     return msgspec.json.decode(printed.splitlines()[-1], type=Found)
