@@ -48,7 +48,8 @@ def rows(spark: Any, folder: Path) -> list[list[str]]:
         def add(label: str, count: int, started: float, before: int) -> None:
             seconds = time.perf_counter() - started
             requests = sandbox.requests() - before
-            found.append([label, f"{seconds:.1f}", f"{count / seconds:,.0f}", str(requests)])
+            rates = f"{count / seconds:,.0f}", str(requests), f"{requests / seconds:.1f}"
+            found.append([label, f"{seconds:.1f}", *rates])
 
         def read(partitions: int) -> int:
             reader = spark.read.format("audit_events").options(**fixed, partitions=partitions)
@@ -70,8 +71,8 @@ def rows(spark: Any, folder: Path) -> list[list[str]]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = rows(session(), Path(folder))
-    head = [f"{EVENTS:,} events", "s", "events/s", "requests"]
-    lines = [head, ["---", "---:", "---:", "---:"], *found]
+    head = [f"{EVENTS:,} events", "s", "events/s", "requests", "requests/s"]
+    lines = [head, ["---", *["---:"] * 4], *found]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     pattern = r"(<!-- made: spark -->\n).*?(<!-- end -->)"
     text = re.sub(pattern, rf"\g<1>{table}\g<2>", PAGE.read_text(), count=1, flags=re.DOTALL)
