@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
-from tap_audit_events.sandbox import Service
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.cli.exported import history
 from tests.spark.conftest import Options
 
@@ -75,6 +76,19 @@ def executors(group: int) -> list[int]:
     return found
 
 
+def wait_for_request(service: Service, number: int) -> None:
+    """Wait until the service has received so many requests."""
+    received = threading.Event()
+
+    def notice(request: ReceivedRequest) -> bool:
+        if request.number >= number:
+            received.set()
+        return False  # the fault concerns no request
+
+    service.add_faults([Fault(kind="status", code=500, only=notice)])
+    assert received.wait(timeout=120)
+
+
 def stored_ids(spark: Any, folder: Path) -> list[str]:
     return sorted(row["id"] for row in spark.read.parquet(str(folder / "events")).collect())
 
@@ -89,13 +103,9 @@ def test_killed_executors_and_drivers_lose_and_repeat_nothing(
     printed = lines_until(app.stdout, "read ")
     assert printed[-1] == "read 400 400\n"
     seen = len(service.requests)
-    while len(service.requests) < seen + 15:
-        assert app.poll() is None
-        time.sleep(0.05)
+    wait_for_request(service, seen + 15)
     os.kill(executors(app.pid)[0], signal.SIGKILL)
-    while len(service.requests) < seen + 30:
-        assert app.poll() is None
-        time.sleep(0.05)
+    wait_for_request(service, seen + 30)
     kill_group(app)
 
     app = start("local[2]", given)
