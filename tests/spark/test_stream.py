@@ -94,6 +94,20 @@ def test_a_long_history_comes_in_batches_of_limited_size(
     assert len(service.requests) <= 1.2 * (50 + 2 * 4 + 10)
 
 
+def test_an_event_at_the_end_of_a_batch_or_a_task_comes_once(
+    query: Query, service: Service, options: Options
+) -> None:
+    """There is an event in each second, so every cut meets one."""
+    first = datetime(2024, 5, 6, tzinfo=UTC)
+    service.add(
+        an_event(id=f"{n:05}", at=f"{first + timedelta(seconds=n):%Y-%m-%dT%H:%M:%SZ}")
+        for n in range(240)
+    )
+    batches = query.run(options(max_events_per_trigger="80", page_size="10", partitions="2"))
+    assert len(batches) >= 2
+    assert query.ids() == ids(240)
+
+
 @pytest.mark.parametrize("start", ["2024-05-06T12:00:00Z", "latest", "earliest"])
 def test_a_stream_starts_where_the_option_says(
     start: str, query: Query, service: Service, options: Options
