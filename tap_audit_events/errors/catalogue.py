@@ -316,6 +316,14 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " to, or something removed the file before it was complete. An incomplete file is removed.",
         f"Free space, or set batch_config.storage.root to another folder. {_RESUMES}",
     ),
+    "AE-QUARANTINE": ErrorEntry(
+        Category.OUTPUT,
+        "The file for events that cannot be used cannot be written",
+        "The folder of the setting quarantine_file, or of --quarantine, does not exist or may not"
+        " be written to, its disk is full, or the path is not a file. The run ends before it passes"
+        " an event that is not in the file.",
+        f"Fix that, or give another path. {_RESUMES_WITH_STATE}",
+    ),
     "AE-ORGANIZATIONS": ErrorEntry(
         Category.REFUSED,
         "Some organizations could not be read to their end",

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.record_batches import RecordBatches
-from tap_audit_events.outputs.durable import Rename, sync, sync_folder
+from tap_audit_events.outputs.durable import Rename, sync
 from tap_audit_events.outputs.parquet_file import MAX_BYTES, MAX_ROWS, ParquetWriter
+from tap_audit_events.run.disk import sync_folder
 
 MAX_OPEN: Final = 4
 """Maximum number of days with open files: late events belong to earlier days."""

@@ -17,7 +17,6 @@ from tap_audit_events.outputs.durable import (
     output_errors,
     put_in_place,
     rename_all,
-    sync_folder,
     temporary,
     unusable,
 )
@@ -25,6 +24,7 @@ from tap_audit_events.outputs.lock import exclusive
 from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.state_checks import warn_if_moved, without_state
 from tap_audit_events.outputs.state_file import StateFile
+from tap_audit_events.run.disk import sync_folder
 
 STAGING: Final = ".new"
 

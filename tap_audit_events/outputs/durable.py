@@ -6,14 +6,13 @@ or of the owner. The run continues then, because it can neither do more nor lose
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
-from typing import IO, Final, TypeAlias
+from typing import IO, TypeAlias
 
 import msgspec
 
@@ -23,17 +22,10 @@ from tap_audit_events.errors.exceptions import (
     SettingsError,
     sanitize,
 )
+from tap_audit_events.run.disk import best_effort, sync_folder
 
 Rename: TypeAlias = tuple[Path, Path]
 """The path of a complete file, and its final path."""
-
-_REFUSALS: Final = frozenset(
-    {
-        errno.EACCES, errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOSYS, errno.ENOTSUP,
-        errno.ENOTTY, errno.EOPNOTSUPP, errno.EPERM,
-    }
-)  # fmt: skip
-"""What a mount says that does not support a call. A disk that is full or fails says others."""
 
 
 class InPlaceError(OutputError):
@@ -104,31 +96,11 @@ def check_is_utf8(path: str, needed_by: str) -> None:
         raise unusable(f"{problem}: choose another one") from None
 
 
-@contextmanager
-def best_effort() -> Iterator[None]:
-    """Ignore that a mount does not support a call. Other errors of the system are raised."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _REFUSALS:
-            raise
-
-
 def sync(file: IO[bytes]) -> None:
     """Make sure that what was written to a file is on the disk, if the mount can do that."""
     file.flush()
     with best_effort():
         os.fsync(file.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk, if the mount can do that."""
-    with best_effort():
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def put_in_place(source: Path, final: Path) -> None:
