@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from io import StringIO
 from math import isnan
 from pathlib import Path
@@ -58,6 +59,21 @@ def _number(context: click.Context, option: click.Parameter, value: float) -> fl
     if isnan(value):
         raise click.BadParameter("nan is not a number", context, option)
     return value
+
+
+def _follow_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option("--follow", "-f", is_flag=True, help=text)
+
+
+_interval_option = click.option(
+    "--interval",
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(0.1, 3600),
+    callback=_number,
+    help="With --follow, seconds between two checks for new events.",
+)
 
 
 def main() -> int:
@@ -179,7 +195,7 @@ an event that becomes visible late is printed too, once, after newer ones. While
 limits requests or refuses cursors, --follow waits and says so on stderr. It cannot be combined with
 --end or the setting end_date."""
 )
-@click.option("--follow", "-f", is_flag=True, help="Keep printing events as they appear.")
+@_follow_option("Keep printing events as they appear.")
 @click.option(
     "-n",
     "lines",
@@ -189,21 +205,72 @@ limits requests or refuses cursors, --follow waits and says so on stderr. It can
     type=click.IntRange(0, 100_000),
     help="Begin with the newest N events.",
 )
-@click.option(
-    "--interval",
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    type=click.FloatRange(0.1, 3600),
-    callback=_number,
-    help="With --follow, seconds between two checks for new events.",
-)
+@_interval_option
 @common_options
 def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
     """Print the newest events; --follow adds later ones."""
     from tap_audit_events.cli.tail import run_tail
 
     run_tail(lines, common, interval if follow else None)
+
+
+@audit_events.command(
+    epilog="""Example:
+
+\b
+    export AUDIT_EVENTS_RECEIVER_SECRET=...
+    audit-events ship --config config.json --follow \\
+        --to https://collector.example.com/ingest --state ship.state.json
+
+\b
+The start of --to selects the kind of receiver:
+  https://...    JSON Lines by POST: Vector, Fluent Bit, Cribl, a function
+
+A batch is sent, the receiver acknowledges it, then the state file moves: a run that is killed sends
+the events since then again. If the receiver is down, slow or limits, batches are sent again, as
+often as max_retries says; with --follow, without end. The receiver's secret (a token,
+user:password, or the whole value of the header) is read from AUDIT_EVENTS_RECEIVER_SECRET or
+--secret-file, and goes only to the receiver. If it belongs into the URL, write {secret} there."""
+)
+@click.option(
+    "--to", required=True, **_ONCE, metavar="RECEIVER", help="Where to send to; see below."
+)
+@click.option(
+    "--state",
+    required=True,
+    **_ONCE,
+    metavar="FILE",
+    type=_path_of,
+    help="What the receiver has acknowledged. The first run creates it.",
+)
+@_follow_option("Keep sending events as they appear.")
+@_interval_option
+@click.option("--secret-file", metavar="FILE", help="A file that contains only the secret.")
+@click.option(
+    "--secret-header",
+    metavar="NAME",
+    help="The header that carries the secret as it is, such as X-Api-Key.  [default:"
+    " Authorization]",
+)
+@click.option(
+    "--batch-events",
+    default=5_000,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    help="The most events in a batch, which has at most 4 MB before compression.",
+)
+@click.option(
+    "--gzip/--no-gzip",
+    default=True,
+    help="Whether to compress; the receiver must know gzip.  [default: gzip]",
+)
+@common_options
+def ship(common: Common, **options: Any) -> None:
+    """Send events to a collector or SIEM, each batch until it is acknowledged."""
+    from tap_audit_events.cli.ship import ShipOptions, run_ship
+
+    run_ship(ShipOptions(**options), common)
 
 
 @audit_events.command(

@@ -60,7 +60,7 @@ class Export:
         self, read: Callable[[Mapping[str, Any]], Pages], opened: Opened, reporter: Reporter
     ) -> None:
         self._read = read
-        self._output, self._name, self._extends = opened
+        self._output, self._name, self._extends, self._unfinished = opened
         self._reporter = reporter
         self._ended_by: AuditEventsError | None = None
 
@@ -71,7 +71,7 @@ class Export:
             AuditEventsError: what ended the export early.
         """
         last: EventPage | None = None
-        note = f"{self._name} is as it was before."
+        note = self._unfinished or f"{self._name} is as it was before."
         try:
             with closing(self._pages(self._output.begin())) as pages:
                 for page in pages:
@@ -83,7 +83,8 @@ class Export:
                         note = f"{self._reporter.events:,} new events are in {self._name}: {_NEXT}."
             if self._ended_by is None or self._extends:
                 if self._extends:
-                    note = f"If {self._name} was changed, the next export completes it."
+                    changed = f"If {self._name} was changed, the next export completes it."
+                    note = self._unfinished or changed
                 self._output.commit(None if last is None else last.state)
         except BaseException as error:
             self._output.discard()

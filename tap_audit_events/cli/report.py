@@ -24,11 +24,10 @@ from tap_audit_events.cli.loaded.times import DAY, TIMES, position_of
 from tap_audit_events.cli.proof.calendar import Calendar, Span, merged, year_span
 from tap_audit_events.cli.proof.calendar_picture import html_page, svg_picture
 from tap_audit_events.cli.terminal.process import write_stderr
-from tap_audit_events.cli.terminal.signals import interrupting
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
-from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.extraction.shutdown import Stop, interrupting
 from tap_audit_events.outputs.durable import unusable
 from tap_audit_events.outputs.whole_file import WholeFile
 

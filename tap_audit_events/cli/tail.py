@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from logging import Logger
 from operator import itemgetter
-from typing import Final, TypeVar
 
 from msgspec import structs
 
 from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.following import Retrying, check_can_follow
 from tap_audit_events.cli.newest import start_of_newest
 from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.terminal.process import check_reader, write_json_lines
-from tap_audit_events.cli.terminal.signals import interrupting
-from tap_audit_events.errors.exceptions import (
-    AuditEventsError,
-    CursorRefusedError,
-    OrganizationsError,
-    RetryableError,
-    ServiceError,
-    SettingsError,
-    is_temporary,
-)
+from tap_audit_events.errors.exceptions import OrganizationsError, ServiceError
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
-from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.service.retries import MAX_RETRY_AFTER_SECONDS
 from tap_audit_events.service.transport import Connections
-
-_Result = TypeVar("_Result")
-_LONG_WAIT: Final = "AE-RETRY-AFTER"
 
 
 def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None:
@@ -49,14 +33,14 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     """
     settings, logger = common.settings(), common.logger
     follows = interval_seconds is not None
-    if follows and settings.end_date is not None:
-        raise SettingsError(["--follow has no end: leave out --end, and the setting end_date"])
+    if follows:
+        check_can_follow(settings)
     if not (lines or follows):
         return
     with Connections() as connections:  # all runs use the same
         runtime = replace(common.runtime(), connections=connections)
         begun_at = instant_of(runtime.now())
-        retrying = _Retrying(runtime.stop, logger, interval_seconds)
+        retrying = Retrying(runtime.stop, logger, interval_seconds)
         start, error = retrying.call(
             lambda: start_of_newest(max(lines, 1), settings, runtime=runtime, logger=logger)
         )
@@ -80,7 +64,7 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
             if error is not None and not follows:
                 raise error
             while interval_seconds is not None:
-                wait(interval_seconds, runtime.stop)
+                runtime.stop.wait(interval_seconds)
                 retrying.call(tail.print_new)
         except (ServiceError, OrganizationsError) as ended_by:
             ended_by.add_note(f"Events printed: {tail.printed:,}.")
@@ -140,57 +124,9 @@ class Tail:
             self._write(page.raw)
 
     def _new_pages(self) -> Iterator[EventPage]:
+        check_reader()  # without new events, no write would notice that the reader is gone
         state = None if self._last is None else self._last.state
         with closing(self._events.pages(state=state)) as pages:
             for page in pages:
                 yield page
                 self._last = page
-
-
-class _Retrying:
-    """Retries reading while the service fails, limits requests or refuses cursors.
-
-    Without an interval, events are not followed, and errors are raised at once.
-    """
-
-    def __init__(self, stop: Stop, logger: Logger, interval_seconds: float | None) -> None:
-        self._stop = stop
-        self._logger = logger
-        self._interval_seconds = interval_seconds
-
-    def call(self, action: Callable[[], _Result]) -> _Result:
-        while True:
-            check_reader()  # without new events, no write would notice that the reader is gone
-            try:
-                return action()
-            except (ServiceError, OrganizationsError) as error:
-                errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
-                if self._interval_seconds is None or not all(map(_may_pass, errors.values())):
-                    raise
-                seconds = max(self._interval_seconds, *map(_requested_seconds, errors.values()))
-            for organization_id, each in errors.items():
-                problem = f"{organization_id}: {each.summary}" if organization_id else each.summary
-                self._logger.warning("%s. Retrying in %.1f s", problem, seconds)
-            wait(seconds, self._stop)
-
-
-def _may_pass(error: AuditEventsError) -> bool:
-    """Whether the next requests may succeed; they are sent without the cursors of the last ones."""
-    return is_temporary(error) or isinstance(error, CursorRefusedError)
-
-
-def _requested_seconds(error: AuditEventsError) -> float:
-    """How long the service wants no requests, at most 15 minutes."""
-    if error.code == _LONG_WAIT:
-        return MAX_RETRY_AFTER_SECONDS
-    return (error.retry_after_seconds or 0.0) if isinstance(error, RetryableError) else 0.0
-
-
-def wait(seconds: float, stop: Stop) -> None:
-    """Wait, at most until a signal.
-
-    Raises:
-        StoppedError: a signal asked the run to stop.
-    """
-    with interrupting(stop):
-        time.sleep(seconds)

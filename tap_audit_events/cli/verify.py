@@ -32,13 +32,13 @@ from tap_audit_events.cli.proof.repair import (
 )
 from tap_audit_events.cli.terminal.process import ReaderGoneError, write_stdout
 from tap_audit_events.cli.terminal.reporter import Reporter
-from tap_audit_events.cli.terminal.signals import interrupting
 from tap_audit_events.cli.terminal.tables import TABLE_FORMATS
 from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.exact_json import decode_with
 from tap_audit_events.events.instants import EARLIEST, instant_of, whole_second
+from tap_audit_events.extraction.shutdown import interrupting
 from tap_audit_events.outputs.durable import (
     check_files_differ,
     output_errors,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -51,8 +51,12 @@ def check_token(text: str) -> str:
     return text
 
 
-def read_token_file(path: str) -> str:
+def read_token_file(path: str, check: Callable[[str], str] = check_token) -> str:
     """The token in a file, without a byte order mark and line breaks at its end.
+
+    Args:
+        path: the file.
+        check: returns the token, or raises `ValueError`.
 
     Raises:
         ValueError: the token cannot be used. The message is meant to follow the setting's name,
@@ -62,7 +66,7 @@ def read_token_file(path: str) -> str:
         text = _read_bytes(Path(path)).decode("utf-8-sig").rstrip("\r\n")
         if not text:
             raise ValueError("is empty: write the token into it")
-        return check_token(text)
+        return check(text)
     except OSError as error:
         raise ValueError(_unreadable(path, error.strerror)) from None
     except UnicodeError:

@@ -37,7 +37,7 @@ def base_url(text: str) -> str:
         raise ValueError("must not contain a user, a password, a query or a fragment")
     if not _HOST_AND_PORT.fullmatch(parts.netloc):
         raise ValueError(_NO_HOST)
-    if parts.scheme == "http" and not _is_loopback(host):
+    if parts.scheme == "http" and not is_loopback(host):
         raise ValueError(
             "must be https: over plain http the token could be read on its way; plain http is"
             " allowed only to localhost and other loopback hosts"
@@ -45,7 +45,8 @@ def base_url(text: str) -> str:
     return f"{parts.scheme}{text[len(parts.scheme) :]}".rstrip("/")  # the scheme in lower case
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

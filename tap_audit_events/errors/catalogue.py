@@ -341,6 +341,32 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " line says which.",
         "Fix that, and run the command again.",
     ),
+    "AE-RECEIVER": ErrorEntry(
+        Category.OUTPUT,
+        "The receiver does not accept events",
+        "The receiver of ship is down, slow, or limits requests, or does not acknowledge what it"
+        " has received, and all retries are used up. The line shows what it responded. The service"
+        " is not involved.",
+        "Check the receiver, then run the command again: nothing is lost, it continues after the"
+        " last events that were acknowledged.",
+    ),
+    "AE-RECEIVER-REFUSED": ErrorEntry(
+        Category.OUTPUT,
+        "The receiver refuses requests",
+        "The URL or the secret of the receiver is wrong, it does not know gzip, or it refuses every"
+        " event. The line shows what it responded. The service is not involved.",
+        "Compare --to, and the secret in AUDIT_EVENTS_RECEIVER_SECRET or --secret-file, with the"
+        " receiver's own page. If it does not know gzip, give --no-gzip.",
+    ),
+    "AE-RECEIVER-EVENT": ErrorEntry(
+        Category.OUTPUT,
+        "The receiver refuses an event for good",
+        "The event is too large for the receiver, or does not fit its mapping. The line shows why,"
+        " and how the event begins.",
+        "Change the receiver's limit or mapping. Or give --quarantine FILE, which keeps such events"
+        " with the reason. Then run the command again: it continues after the last events that were"
+        " acknowledged.",
+    ),
     "AE-BUSY": ErrorEntry(
         Category.OUTPUT,
         "Another run is writing to the same output",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Final
 
@@ -59,6 +60,64 @@ class Stop:
         """Raise `StoppedError` if a signal asked the run to stop."""
         if self.signal_number is not None:
             raise StoppedError(self.signal_number)
+
+    def wait(self, seconds: float) -> None:
+        """Wait in the main thread, at most until a signal, which raises `StoppedError`."""
+        with interrupting(self):
+            time.sleep(seconds)
+
+    @contextmanager
+    def grace(self, seconds: float) -> Iterator[None]:
+        """Within the ``with`` block, in the main thread, a signal does not interrupt at once.
+
+        If the block has not ended so many seconds after the signal, `StoppedError` is raised.
+        """
+
+        def expire(*_: object) -> None:
+            self.check()
+
+        def handle(signal_number: int, frame: object) -> None:
+            is_first = self.signal_number is None
+            self.handle(signal_number, frame)
+            if is_first:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+
+        before = {each: signal.signal(each, handle) for each in SIGNALS}
+        before[signal.SIGALRM] = signal.signal(signal.SIGALRM, expire)
+        if self.signal_number is not None:
+            left = seconds - (self._clock() - self._requested_at)
+            signal.setitimer(signal.ITIMER_REAL, max(left, ONE_REQUEST_SECONDS))
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+@contextmanager
+def interrupting(stop: Stop) -> Iterator[None]:
+    """Within the ``with`` block, the first signal raises `StoppedError`, even inside a library.
+
+    Only for code that may be interrupted anywhere, such as a long query.
+    """
+
+    def handle(signal_number: int, frame: object) -> None:
+        was_stopping = stop.signal_number is not None
+        stop.handle(signal_number, frame)
+        if not was_stopping:
+            stop.check()
+
+    stop.check()
+    before = {each: signal.signal(each, handle) for each in SIGNALS}
+    try:
+        yield
+    except Exception:
+        stop.check()  # a library may have raised another error because of the signal
+        raise
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def ignore_signals() -> None:

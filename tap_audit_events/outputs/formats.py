@@ -36,11 +36,13 @@ class Opened(NamedTuple):
         output: the output.
         name: what messages call it; contains no password.
         extends: whether new events are added to it; else it is replaced.
+        unfinished: what is true of it after an error while it was written, if not the usual.
     """
 
     output: Output
     name: str
     extends: bool
+    unfinished: str = ""
 
 
 @contextmanager

@@ -5,9 +5,8 @@ import signal
 
 import pytest
 
-from tap_audit_events.cli.terminal.signals import interrupting
 from tap_audit_events.errors.exceptions import StoppedError
-from tap_audit_events.extraction.shutdown import SIGNALS, Stop
+from tap_audit_events.extraction.shutdown import SIGNALS, Stop, interrupting
 
 
 def kill(number: signal.Signals = signal.SIGTERM) -> None:

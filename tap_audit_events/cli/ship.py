@@ -1,0 +1,91 @@
+"""The subcommand `ship`: sends events to a receiver, and remembers what it has acknowledged."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tap_audit_events.api.audit_events import AuditEvents
+from tap_audit_events.cli.export import Export
+from tap_audit_events.cli.following import Retrying, check_can_follow
+from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.terminal.reporter import Reporter
+from tap_audit_events.config.process import tune_memory
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.events.instants import instant_of
+from tap_audit_events.outputs.formats import Opened
+from tap_audit_events.outputs.receivers.endpoint import Secret
+from tap_audit_events.outputs.receivers.kinds import SendOptions, open_receiver
+from tap_audit_events.service.transport import Connections
+
+
+@dataclass(frozen=True)
+class ShipOptions:
+    """The options of `ship`.
+
+    Attributes:
+        to: the kind and the URL of the receiver.
+        state: the state file.
+        follow: whether new events are sent as they appear.
+        interval: seconds between two checks for them.
+        secret_file: the file with the receiver's secret.
+        secret_header: the header that carries it.
+        batch_events: the most events in a batch.
+        gzip: whether bodies are compressed.
+    """
+
+    to: str
+    state: Path
+    follow: bool
+    interval: float
+    secret_file: str | None
+    secret_header: str | None
+    batch_events: int
+    gzip: bool
+
+
+def run_ship(options: ShipOptions, common: Common) -> None:
+    """Send the events that the receiver has not acknowledged yet; with an interval, also new ones.
+
+    Raises:
+        AuditEventsError: not all events were sent; the next run continues after the last state.
+    """
+    settings, interval = common.settings(), options.interval if options.follow else None
+    if interval is not None:
+        check_can_follow(settings)
+    tune_memory()
+    secret = Secret.given(options.secret_file, options.secret_header)
+    end = settings.end_date or instant_of(datetime.now(UTC))
+    sending = SendOptions(
+        texts=lambda page: page.raw,
+        batch_events=options.batch_events,
+        compresses=options.gzip,
+        max_retries=settings.max_retries if interval is None else None,
+        timeout_seconds=settings.request_timeout_seconds,
+        user_agent=settings.user_agent,
+    )
+    with (
+        open_receiver(options.to, options.state, secret, sending, common.stop) as opened,
+        closing(Reporter(end, quiet=common.quiet)) as shown,
+    ):
+        try:
+            _ship(opened, settings, shown, common, interval)
+        finally:
+            shown.close()
+        shown.done(f"Shipped to {opened.name}")
+
+
+def _ship(
+    opened: Opened, settings: Settings, shown: Reporter, common: Common, interval: float | None
+) -> None:
+    with Connections() as connections:  # all runs use the same
+        runtime = replace(common.runtime(), connections=connections)
+        events = AuditEvents.of_settings(settings, lambda: runtime)
+        export = Export(lambda state: events.pages(state=state), opened, shown)
+        retrying = Retrying(common.stop, common.logger, interval)
+        retrying.call(export.run)
+        while interval is not None:
+            common.stop.wait(interval)
+            retrying.call(export.run)

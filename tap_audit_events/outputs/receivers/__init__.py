@@ -1,0 +1,1 @@
+"""Receivers: programs that accept events by HTTP, one module a kind."""
