@@ -61,14 +61,18 @@ class SingleFile(Output):
         return {} if self._state_file is None else self._state_file.state
 
     def write(self, page: EventPage) -> None:
-        with output_errors(self._path):
-            self._opened().write(page)
+        if len(page):
+            with output_errors(self._path):
+                self._opened().write(page)
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
         with output_errors(self._path):
             if self._state_file is None:
                 self._opened().finish()
                 put_in_place(self._new_path, self._path)
+            elif state is not None and self._writer is None and exists(self._path):
+                check_unchanged(self._state_file, self._path)  # it stays, without a copy
+                self._state_file.settle(state, self._state_file.size)
             elif state is not None:
                 self._opened().finish()
                 check_unchanged(self._state_file, self._path)
