@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.extraction.delivery import pick
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,6 +124,29 @@ class EventPage:
         from tap_audit_events.api.arrow import record_batch  # noqa: PLC0415 - an extra
 
         return record_batch(self._texts, self.instants, self.organization_id)
+
+
+def some_of(
+    page: EventPage,
+    positions: Sequence[int],
+    of_state: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> EventPage:
+    """A page of some events of another one, with states that are created from those of the other.
+
+    Args:
+        page: the other page; its other events need not be kept in memory.
+        positions: which events.
+        of_state: creates each state.
+    """
+    of_run, of_organization = page._make_state, page._make_organization_state  # noqa: SLF001 - its module
+    return EventPage(
+        pick(page.raw, positions),
+        pick(page.instants, positions),
+        organization_id=page.organization_id,
+        shape=page._shape,  # noqa: SLF001 - its module
+        state=lambda: of_state(of_run()),
+        organization_state=lambda: of_state(of_organization()),
+    )
 
 
 def _page(

@@ -10,15 +10,19 @@ from collections.abc import Callable
 from io import StringIO
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from tap_audit_events.cli.filter_options import filter_options
 from tap_audit_events.cli.options import Common, common_options
 from tap_audit_events.cli.terminal.process import exit_code_of, log_to_stderr, write_stderr
 from tap_audit_events.config.names import PACKAGE
 from tap_audit_events.config.process import check_log_levels, guard_output
 from tap_audit_events.extraction.shutdown import Stop
+
+if TYPE_CHECKING:
+    from tap_audit_events.events.event_filter import EventFilter
 
 _EPILOG = f"""The settings are those of {PACKAGE}. They are read from environment variables, such as
 TAP_AUDIT_EVENTS_BASE_URL, TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN, and
@@ -132,7 +136,9 @@ A table gets what is new:
 Without --state, the new file or table replaces the old one when it is complete; a folder must be
 empty or missing. With --state, new events are added when the export ends, even if an error ends it.
 An export that is killed leaves each file whole: the old one or the new one. A table needs no
---state: its state is with it, and the next export continues after what was committed."""
+--state: its state is with it, and the next export continues after what was committed.
+
+All exports into one output must have the same --actor and --entity: the state remembers them."""
 )
 @click.option(
     "--to",
@@ -154,12 +160,15 @@ An export that is killed leaves each file whole: the old one or the new one. A t
     help="Add only events that are new since the last export with this file. The first export"
     " creates it.",
 )
+@filter_options
 @common_options
-def export(to: str, table: str | None, state: Path | None, common: Common) -> None:
+def export(
+    to: str, table: str | None, state: Path | None, filters: EventFilter, common: Common
+) -> None:
     """Write events to a file, a folder, or a table of DuckDB or PostgreSQL."""
     from tap_audit_events.cli.export import run_export
 
-    run_export(to, table, state, common)
+    run_export(to, table, state, filters, common)
 
 
 @audit_events.command(
@@ -177,12 +186,13 @@ actions or actors, or 64 MB of their names, the last line counts the events of a
     help="Count the events of each day, each action type or each actor.",
 )
 @format_option
+@filter_options
 @common_options
-def count(by: str, format_: str, common: Common) -> None:
+def count(by: str, format_: str, filters: EventFilter, common: Common) -> None:
     """Count events by day, action type or actor."""
     from tap_audit_events.cli.count import run_count
 
-    run_count(by, format_, common)
+    run_count(by, format_, filters, common)
 
 
 @audit_events.command(
@@ -193,7 +203,11 @@ def count(by: str, format_: str, common: Common) -> None:
 Events are in ascending order, one JSON object per line, as the service sent them. With --follow,
 an event that becomes visible late is printed too, once, after newer ones. While the service fails,
 limits requests or refuses cursors, --follow waits and says so on stderr. It cannot be combined with
---end or the setting end_date."""
+--end or the setting end_date.
+
+With --actor or --entity, the newest N events that match are printed. To find them, all events are
+read backwards until there are N, at most to --start, else to the oldest event: give --start if the
+history is long and few events match."""
 )
 @_follow_option("Keep printing events as they appear.")
 @click.option(
@@ -206,12 +220,13 @@ limits requests or refuses cursors, --follow waits and says so on stderr. It can
     help="Begin with the newest N events.",
 )
 @_interval_option
+@filter_options
 @common_options
-def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
+def tail(follow: bool, lines: int, interval: float, filters: EventFilter, common: Common) -> None:
     """Print the newest events; --follow adds later ones."""
     from tap_audit_events.cli.tail import run_tail
 
-    run_tail(lines, common, interval if follow else None)
+    run_tail(lines, filters, common, interval if follow else None)
 
 
 @audit_events.command(
@@ -265,6 +280,7 @@ user:password, or the whole value of the header) is read from AUDIT_EVENTS_RECEI
     default=True,
     help="Whether to compress; the receiver must know gzip.  [default: gzip]",
 )
+@filter_options
 @common_options
 def ship(common: Common, **options: Any) -> None:
     """Send events to a collector or SIEM, each batch until it is acknowledged."""

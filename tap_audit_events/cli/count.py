@@ -13,9 +13,11 @@ import msgspec
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.selection import matching
 from tap_audit_events.cli.terminal.process import write_stdout
 from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.cli.terminal.tables import TABLE_FORMATS
+from tap_audit_events.events.event_filter import EventFilter
 from tap_audit_events.events.exact_json import decode_with
 from tap_audit_events.events.instants import instant_of
 
@@ -104,7 +106,7 @@ class Counts:
         return True
 
 
-def run_count(by: str, format_: str, common: Common) -> None:
+def run_count(by: str, format_: str, filters: EventFilter, common: Common) -> None:
     """Print how many events there are, by day, action type or actor.
 
     Raises:
@@ -115,8 +117,9 @@ def run_count(by: str, format_: str, common: Common) -> None:
     reporter = Reporter(settings.end_date or instant_of(datetime.now(UTC)), quiet=common.quiet)
     with closing(reporter), closing(common.events_of(settings).pages()) as pages:
         for page in pages:
-            counts.add(page)
-            reporter.page(page)
+            chosen = matching(page, filters)
+            counts.add(chosen)
+            reporter.page(page, chosen)
     if counts.others:
         common.logger.warning(
             "There are more groups than can be kept in memory: %d events are counted as %s",

@@ -12,9 +12,11 @@ from typing import Any, Final, TypeAlias
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator
 from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.selection import Selection
 from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.config.process import tune_memory
 from tap_audit_events.errors.exceptions import AuditEventsError
+from tap_audit_events.events.event_filter import EventFilter
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.outputs.durable import InPlaceError
 from tap_audit_events.outputs.formats import Opened, open_output
@@ -24,7 +26,9 @@ Pages: TypeAlias = PageIterator | Generator[EventPage, None, None]
 _NEXT: Final = "the next export continues after them"
 
 
-def run_export(to: str, table: str | None, state_path: Path | None, common: Common) -> None:
+def run_export(
+    to: str, table: str | None, state_path: Path | None, filters: EventFilter, common: Common
+) -> None:
     """Export events to a path, or into a table of a database.
 
     Raises:
@@ -41,7 +45,8 @@ def run_export(to: str, table: str | None, state_path: Path | None, common: Comm
         open_output(to, table, state_path) as opened,
         closing(Reporter(end, quiet=common.quiet)) as shown,
     ):
-        Export(lambda state: events.pages(state=state), opened, shown).run()
+        selection = Selection(filters or None)
+        Export(lambda state: events.pages(state=state), opened, shown, selection).run()
         verb = "Added" if opened.extends else "Exported"
         is_new = shown.events or not opened.extends
         shown.done(f"{verb} to {opened.name}" if is_new else f"Nothing new for {opened.name}")
@@ -54,14 +59,20 @@ class Export:
         read: reads the pages after a state.
         opened: receives the pages.
         reporter: shows the progress.
+        selection: which events are written.
     """
 
     def __init__(
-        self, read: Callable[[Mapping[str, Any]], Pages], opened: Opened, reporter: Reporter
+        self,
+        read: Callable[[Mapping[str, Any]], Pages],
+        opened: Opened,
+        reporter: Reporter,
+        selection: Selection,
     ) -> None:
         self._read = read
         self._output, self._name, self._extends, self._unfinished = opened
         self._reporter = reporter
+        self._selection = selection
         self._ended_by: AuditEventsError | None = None
 
     def run(self) -> None:
@@ -73,10 +84,12 @@ class Export:
         last: EventPage | None = None
         note = self._unfinished or f"{self._name} is as it was before."
         try:
-            with closing(self._pages(self._output.begin())) as pages:
-                for page in pages:
+            state = self._selection.continued(self._output.begin(), self._name)
+            with closing(self._pages(state)) as pages:
+                for read in pages:
+                    page = self._selection.of(read)
                     self._output.write(page)
-                    self._reporter.page(page)
+                    self._reporter.page(read, page)
                     last = page
                     if self._output.is_part_complete:
                         self._output.commit(page.state)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OrganizationsError
+from tap_audit_events.events.event_filter import EVERY_EVENT, EventFilter
 from tap_audit_events.events.instants import Instant, instant_of
 from tap_audit_events.events.window import run_window
 from tap_audit_events.run.first_instants import first_instants
@@ -28,11 +29,14 @@ class Newest(NamedTuple):
     error: OrganizationsError | None = None
 
 
-def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger: Logger) -> Newest:
-    """Where the newest `count` events begin.
+def start_of_newest(
+    count: int, filters: EventFilter, settings: Settings, *, runtime: Runtime, logger: Logger
+) -> Newest:
+    """Where the newest `count` events that match begin.
 
-    `count` is 1 or more. If there are fewer events, the oldest event is the start. Organizations
-    that cannot be read, or that `search_each` gives up, are left out.
+    `count` is 1 or more. If fewer events match, the oldest of them is the start, and if none does,
+    the newest event. Organizations that cannot be read, or that `search_each` gives up, are left
+    out.
 
     Raises:
         ServiceError: the newest events cannot be read.
@@ -46,7 +50,7 @@ def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger:
     found: list[Instant] = []
 
     def search(client: Client) -> list[Instant]:
-        newest, _ = first_instants(count, client, window, "desc")
+        newest, _ = first_instants(count, client, window, "desc", filters)
         return newest
 
     failed: OrganizationsError | None = None
@@ -55,8 +59,10 @@ def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger:
             found = sorted(found + newest, reverse=True)[:count]
     except OrganizationsError as error:
         failed = error
-        if not found:
+        if not found and not filters:
             raise
+    if filters and not found:
+        return start_of_newest(1, EVERY_EVENT, settings, runtime=runtime, logger=logger)
     if failed is None or len(found) >= count:
         return Newest(min(found, default=None))
     return Newest(min(found), failed)

@@ -11,9 +11,11 @@ from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.cli.export import Export
 from tap_audit_events.cli.following import Retrying, check_can_follow
 from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.selection import Selection
 from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.config.process import tune_memory
 from tap_audit_events.config.settings import Settings
+from tap_audit_events.events.event_filter import EventFilter
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.outputs.formats import Opened
 from tap_audit_events.outputs.receivers.endpoint import Secret
@@ -34,6 +36,7 @@ class ShipOptions:
         secret_header: the header that carries it.
         batch_events: the most events in a batch.
         gzip: whether bodies are compressed.
+        filters: which events are sent.
     """
 
     to: str
@@ -44,6 +47,12 @@ class ShipOptions:
     secret_header: str | None
     batch_events: int
     gzip: bool
+    filters: EventFilter
+
+    @property
+    def interval_seconds(self) -> float | None:
+        """Seconds between two checks for new events; None without `follow`."""
+        return self.interval if self.follow else None
 
 
 def run_ship(options: ShipOptions, common: Common) -> None:
@@ -52,7 +61,7 @@ def run_ship(options: ShipOptions, common: Common) -> None:
     Raises:
         AuditEventsError: not all events were sent; the next run continues after the last state.
     """
-    settings, interval = common.settings(), options.interval if options.follow else None
+    settings, interval = common.settings(), options.interval_seconds
     if interval is not None:
         check_can_follow(settings)
     tune_memory()
@@ -71,19 +80,21 @@ def run_ship(options: ShipOptions, common: Common) -> None:
         closing(Reporter(end, quiet=common.quiet)) as shown,
     ):
         try:
-            _ship(opened, settings, shown, common, interval)
+            _ship(opened, settings, options, shown, common)
         finally:
             shown.close()
         shown.done(f"Shipped to {opened.name}")
 
 
 def _ship(
-    opened: Opened, settings: Settings, shown: Reporter, common: Common, interval: float | None
+    opened: Opened, settings: Settings, options: ShipOptions, shown: Reporter, common: Common
 ) -> None:
+    interval = options.interval_seconds
     with Connections() as connections:  # all runs use the same
         runtime = replace(common.runtime(), connections=connections)
         events = AuditEvents.of_settings(settings, lambda: runtime)
-        export = Export(lambda state: events.pages(state=state), opened, shown)
+        selection = Selection(options.filters or None)
+        export = Export(lambda state: events.pages(state=state), opened, shown, selection)
         retrying = Retrying(common.stop, common.logger, interval)
         retrying.call(export.run)
         while interval is not None:

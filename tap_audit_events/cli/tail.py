@@ -15,14 +15,18 @@ from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.following import Retrying, check_can_follow
 from tap_audit_events.cli.newest import start_of_newest
 from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.selection import matching
 from tap_audit_events.cli.terminal.process import check_reader, write_json_lines
 from tap_audit_events.errors.exceptions import OrganizationsError, ServiceError
+from tap_audit_events.events.event_filter import EVERY_EVENT, EventFilter
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
 from tap_audit_events.service.transport import Connections
 
 
-def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None:
-    """Print the newest events, oldest first; with an interval, also those that appear later.
+def run_tail(
+    lines: int, filters: EventFilter, common: Common, interval_seconds: float | None
+) -> None:
+    """Print the newest events that match, oldest first; with an interval, also those that appear.
 
     Raises:
         ServiceError: the service refuses the requests or does not follow its interface; without an
@@ -41,8 +45,9 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
         runtime = replace(common.runtime(), connections=connections)
         begun_at = instant_of(runtime.now())
         retrying = Retrying(runtime.stop, logger, interval_seconds)
+        count, wanted = (lines, filters) if lines else (1, EVERY_EVENT)
         start, error = retrying.call(
-            lambda: start_of_newest(max(lines, 1), settings, runtime=runtime, logger=logger)
+            lambda: start_of_newest(count, wanted, settings, runtime=runtime, logger=logger)
         )
         if follows:
             # The newest event and the lookback are read in any case. So events that exist already
@@ -58,7 +63,7 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
                 brief(start),
             )
         settings = structs.replace(settings, start_date=start)
-        tail = Tail(AuditEvents.of_settings(settings, lambda: runtime), begun_at)
+        tail = Tail(AuditEvents.of_settings(settings, lambda: runtime), begun_at, filters)
         try:
             retrying.call(lambda: tail.begin(lines))
             if error is not None and not follows:
@@ -72,15 +77,16 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
 
 
 class Tail:
-    """Prints the newest events, and those that appear later, each once.
+    """Prints the newest events that match, and those that appear later, each once.
 
     All events from `begun_at` on are printed.
     """
 
-    def __init__(self, events: AuditEvents, begun_at: Instant) -> None:
+    def __init__(self, events: AuditEvents, begun_at: Instant, filters: EventFilter) -> None:
         self.printed = 0
         self._events = events
         self._begun_at = begun_at
+        self._filters = filters
         self._last: EventPage | None = None
         self._held: list[tuple[Instant, bytes]] = []
         self._unread: set[str] | None = None  # organizations that no try has read to the end so far
@@ -128,5 +134,5 @@ class Tail:
         state = None if self._last is None else self._last.state
         with closing(self._events.pages(state=state)) as pages:
             for page in pages:
-                yield page
+                yield matching(page, self._filters)
                 self._last = page

@@ -8,6 +8,7 @@ import pytest
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.export import Export
+from tap_audit_events.cli.selection import Selection
 from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.instants import EARLIEST
@@ -44,7 +45,7 @@ def test_nothing_is_added_if_an_event_cannot_be_written(to: str, tmp_path: Path)
     reporter = Reporter(EARLIEST, quiet=True)
 
     with pytest.raises(ContractError, match="AE-NESTING") as raised:
-        Export(read, Opened(output, to, extends=True), reporter).run()
+        Export(read, Opened(output, to, extends=True), reporter, Selection()).run()
 
     assert raised.value.__notes__ == [f"{to} is as it was before."]
     assert list(tmp_path.iterdir()) == []

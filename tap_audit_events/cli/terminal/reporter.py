@@ -29,11 +29,11 @@ class Reporter:
         if not quiet and can_draw_bar(os.environ):
             self._bar = ProgressBar(sys.stderr)
 
-    def page(self, page: EventPage) -> None:
-        """Count a page, and show how far the run has come."""
+    def page(self, page: EventPage, chosen: EventPage | None = None) -> None:
+        """Count a page, or the events that were chosen from it; show how far the run has come."""
         if not page.instants:
             return
-        self.events += len(page)
+        self.events += len(page if chosen is None else chosen)
         self._progress.set_first_instant(page.instants[0])
         if self._bar is not None and self._progress.is_due(BAR_SECONDS):
             reached = page.instants[-1]

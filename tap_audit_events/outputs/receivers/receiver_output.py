@@ -86,6 +86,7 @@ class ReceiverOutput(Output):
         self._delivery.wait()
         if state is not None:
             self._state_file.write(state)
+        self._ends = []
         self._mark_committed()
 
     def discard(self) -> None:
