@@ -2,8 +2,8 @@
 
 Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, a record, the
 table of settings, the errors, the size of a state, the Python API, the sizing, the columns of an
-export. Tests compare the parts with the code. The definition of the Meltano plugin is generated as
-a whole.
+export, the attributes of OCSF. Tests compare the parts with the code. The definition of the Meltano
+plugin is generated as a whole.
 """
 
 import json
@@ -28,6 +28,7 @@ from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import EARLIEST, parse_instant
+from tap_audit_events.events.ocsf.fields import PLACES
 from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.id_groups import Group, digest_of
 from tap_audit_events.extraction.run_state import to_run_state
@@ -179,11 +180,20 @@ def columns_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def places_table() -> str:
+    """List each field of an event with the attributes of OCSF that have it."""
+    rows = ["| field | attribute of OCSF | also in |", "|---|---|---|"]
+    for field, (first, *others) in PLACES.items():
+        rows.append(f"| `{field}` | `{first}` | {', '.join(f'`{each}`' for each in others)} |")
+    return "\n".join(rows) + "\n"
+
+
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"record": record},
     "docs/delivery.md": {"state": state_table},
     "docs/errors.md": {"line": error_line, "errors": error_sections},
     "docs/export.md": {"columns": columns_table},
+    "docs/ocsf.md": {"places": places_table},
     "docs/python.md": {"reference": python_reference.reference},
     "docs/scale.md": {"sizing": scale.table},
     "docs/settings.md": {"settings": settings_table, "waits": waits_table},

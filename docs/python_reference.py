@@ -3,13 +3,14 @@
 import inspect
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import is_dataclass
 from functools import cached_property
 from typing import Any
 
 import tap_audit_events
 from tap_audit_events.errors import exceptions
 
-CLASSES = ("AuditEvents", "EventPage")
+CLASSES = ("AuditEvents", "EventPage", "OcsfMapping")
 EXCEPTIONS = (
     "AuditEventsError",
     "SettingsError",
@@ -37,9 +38,10 @@ def reference() -> str:
 def _class(kind: type) -> Iterator[str]:
     name = kind.__name__
     yield f"### {name}"
-    if name == "AuditEvents":  # users receive pages, and never create one
+    if name != "EventPage":  # users receive pages, and never create one
         yield _signature(name, kind)
-    yield _text(kind).split("\n\nArgs:")[0]
+    text = _text(kind)
+    yield text if is_dataclass(kind) else text.split("\n\nArgs:")[0]
     for attribute, text in _attributes(kind):
         yield f"#### {name}.{attribute}\n\n{text[0].upper()}{text[1:]}"
     for attribute, value in vars(kind).items():
@@ -54,6 +56,8 @@ def _member(owner: str, name: str, value: object) -> str | None:
         return f"#### {owner}.{name}\n\n{_text(value.func)}"
     if isinstance(value, property):
         return f"#### {owner}.{name}\n\n{_text(value.fget)}"
+    if not callable(value) and not isinstance(value, staticmethod | classmethod):
+        return None  # the default of a field of a data class
     function: Any = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     return f"#### {owner}.{name}()\n\n{_signature(name, function)}\n\n{_text(function)}"
 
@@ -85,7 +89,7 @@ def _signature(name: str, function: Any) -> str:
         else (f" -> {given.return_annotation}")
     )
     inside = "\n" + "\n".join(lines) + "\n" if lines else ""
-    return f"```text\n{name}({inside}){returns}\n```".replace("'", "")
+    return f"```text\n{name}({inside}){returns}\n```".replace("'", "").replace("<factory>", "{}")
 
 
 def _text(documented: Any) -> str:

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
         SettingsError,
         StoppedError,
     )
+    from tap_audit_events.events.ocsf.mapping import OcsfMapping
 
 __all__ = [
     "AuditEvents",
     "AuditEventsError",
     "ContractError",
     "EventPage",
+    "OcsfMapping",
     "OrganizationsError",
     "RefusedError",
     "RetryableError",
@@ -29,7 +31,11 @@ __all__ = [
     "StoppedError",
 ]
 
-_MODULES: Final = {"AuditEvents": "api.audit_events", "EventPage": "api.event_page"}
+_MODULES: Final = {
+    "AuditEvents": "api.audit_events",
+    "EventPage": "api.event_page",
+    "OcsfMapping": "events.ocsf.mapping",
+}
 """The modules of the public names; names without an entry are in ``errors.exceptions``."""
 
 

@@ -10,8 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from tap_audit_events.errors.exceptions import missing_extra
-from tap_audit_events.events.exact_json import JsonText, decode_fields, decode_with, encode
+from tap_audit_events.events.exact_json import JsonText, decode_with, encode
 from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.known_fields import split_fields
 
 try:
     import pyarrow as pa
@@ -51,6 +52,7 @@ _NOT_NULL: Final = frozenset({_ORGANIZATION_ID, "id", _OCCURRED_AT, "occurred_at
 _TIME: Final = pa.timestamp("us", "UTC")
 _MICROSECONDS: Final = len("2026-01-31T00:00:00.123456")
 _NULL: Final = b"null"
+_NULL_TEXT: Final = msgspec.Raw(_NULL)
 
 SCHEMA: Final[pa.Schema] = pa.schema(
     pa.field(
@@ -148,32 +150,11 @@ def _event_of(text: JsonText) -> tuple[Any, str | None]:
 
 def _with_other_fields(text: JsonText) -> tuple[Any, str | None]:
     """Split an event into the fields that have a column, and the others as JSON."""
-    known: dict[str, Any] = {}
-    other: dict[str, Any] = {}
-    for name, value in decode_fields(text).items():
-        if name not in _PARTS:
-            (known if (name,) in _KNOWN else other)[name] = value
-        elif (fields := _object_or_none(value)) is None:
-            if bytes(value) != _NULL:
-                other[name] = value
-        else:
-            known[name] = {
-                inner: each for inner, each in fields.items() if _has_column(name, inner, each)
-            }
-            if rest := {inner: each for inner, each in fields.items() if inner not in known[name]}:
-                other[name] = rest
+    known, other = split_fields(text, _PARTS, _has_column)
+    other = {name: other[name] for name in other if name not in _PARTS or other[name] != _NULL_TEXT}
     return _decode_event(encode(known)), encode(other).decode() if other else None
 
 
-def _object_or_none(value: msgspec.Raw) -> dict[str, msgspec.Raw] | None:
-    try:
-        return decode_fields(value)
-    except msgspec.ValidationError:
-        return None
-
-
-def _has_column(part: str, name: str, value: msgspec.Raw) -> bool:
-    """Whether a field of a part of the event has a column, and a value that it can hold."""
-    if (part, name) not in _KNOWN:
-        return False
-    return (part, name) == _ANY_JSON or bytes(value).startswith((b'"', _NULL))
+def _has_column(path: tuple[str, ...], value: msgspec.Raw) -> bool:
+    """Whether a field of the event has a column, and a value that it can hold."""
+    return path == _ANY_JSON or (path in _KNOWN and bytes(value).startswith((b'"', _NULL)))

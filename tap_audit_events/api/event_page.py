@@ -14,6 +14,8 @@ from tap_audit_events.extraction.delivery import pick
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tap_audit_events.events.ocsf.mapping import OcsfMapping
+
 
 class EventPage:
     """Events of one organization in ascending order; no event is in two pages.
@@ -124,6 +126,19 @@ class EventPage:
         from tap_audit_events.api.arrow import record_batch  # noqa: PLC0415 - an extra
 
         return record_batch(self._texts, self.instants, self.organization_id)
+
+    def ocsf(self, mapping: OcsfMapping | None = None) -> list[bytes]:
+        """The events as OCSF, API Activity: the JSON text of each, in UTF-8 on one line.
+
+        Args:
+            mapping: names the vendor, and says which action type is which activity.
+
+        Raises:
+            ContractError: an event is nested too deeply to be read.
+        """
+        from tap_audit_events.events.ocsf.conversion import to_ocsf  # noqa: PLC0415 - most need none
+
+        return to_ocsf(self._texts, self.instants, self.organization_id, mapping)
 
 
 def some_of(

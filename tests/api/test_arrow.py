@@ -18,9 +18,8 @@ from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import ends_its_threads, events
 from tests.builders import TOO_DEEP, an_event
+from tests.events.odd_events import EVENTS, PARTS
 from tests.loaders import hostile
-
-PARTS = ("action", "actor", "context", "scope", "entity")
 
 
 def batch_of(*texts: bytes) -> pa.RecordBatch:
@@ -125,32 +124,6 @@ def test_an_odd_event_does_not_change_its_neighbours() -> None:
 
 
 # Nothing is lost
-
-TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.decimals(allow_nan=False, allow_infinity=False).map(float)
-    | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
-    max_leaves=5,
-)
-UNKNOWN = st.dictionaries(TEXTS, VALUES, max_size=2)
-
-
-def part(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    """A part of an event: some of its fields, with values of any type, and unknown fields."""
-    names = [path[1] for path in COLUMNS.values() if len(path) > 1 and path[0] == name]
-    known = st.fixed_dictionaries({}, optional=dict.fromkeys(names, TEXTS | VALUES))
-    return st.builds(lambda unknown, fields: unknown | fields, UNKNOWN, known)
-
-
-EVENTS = st.builds(
-    lambda unknown, parts: unknown | parts | {"id": "1", "occurredAt": "2024-05-06T07:08:09.5Z"},
-    UNKNOWN,
-    st.fixed_dictionaries({}, optional={name: part(name) | VALUES for name in PARTS}),
-)
 
 
 def rebuilt(row: dict[str, Any]) -> dict[str, Any]:

@@ -127,6 +127,12 @@ def test_the_example_of_duckdb_counts_all_events(runner: ExampleRunner) -> None:
     assert runner.run("DuckDB") == f"({COUNT},)\n"
 
 
+def test_the_example_of_ocsf_prints_an_event_of_the_vendor(runner: ExampleRunner) -> None:
+    event = json.loads(runner.run("OCSF"))
+    assert event["metadata"]["product"]["vendor_name"] == "Example"
+    assert event["class_uid"] == 6003
+
+
 def test_the_example_of_asyncio_counts_all_events(runner: ExampleRunner) -> None:
     assert runner.run("asyncio") == f"{COUNT}\n"
 

@@ -1,0 +1,1 @@
+"""Events as OCSF: API Activity of the Open Cybersecurity Schema Framework."""
