@@ -139,14 +139,13 @@ def check_has_all(event: dict[str, Any], text: bytes) -> None:
     unmapped = event.get("unmapped", {})
     for name, value in exact(text).items():
         if name not in PARTS or not isinstance(value, dict):
-            check_is_there(event, unmapped, name, value)
+            check_is_there(event, unmapped, name, name, value)
             continue
         for inner, each in value.items():
-            check_is_there(event, unmapped.get(name, {}), f"{name}.{inner}", each)
+            check_is_there(event, unmapped.get(name, {}), inner, f"{name}.{inner}", each)
 
 
-def check_is_there(event: dict[str, Any], unmapped: Any, path: str, value: Any) -> None:
-    name = path.rpartition(".")[2]
+def check_is_there(event: Any, unmapped: Any, name: str, path: str, value: Any) -> None:
     if name in unmapped:
         assert unmapped[name] == value
         return
