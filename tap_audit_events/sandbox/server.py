@@ -35,6 +35,7 @@ class SandboxServer:
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
+        self._accepted: set[asyncio.Task[object]] = set()
         self._thread = threading.Thread(target=self._run, name="audit-events-sandbox", daemon=True)
         self._thread.start()
 
@@ -49,14 +50,25 @@ class SandboxServer:
         self._loop.close()
 
     async def _serve(self) -> None:
-        server = await self._loop.create_server(lambda: _Connection(self), sock=self._socket)
+        # Not `create_server`: closing it in the moment of an accept leaves that connection open.
+        self._socket.setblocking(False)
+        self._loop.add_reader(self._socket, self._accept)
         await self._stopping.wait()
-        server.close()
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
         # Each other task sends a response, or has just accepted a connection.
         while self.connections or len(asyncio.all_tasks()) > 1:
             for connection in self.connections:
                 connection.transport.abort()
             await asyncio.sleep(0)
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError, ConnectionError):  # The client has gone.
+            client, _ = self._socket.accept()
+            connect = self._loop.connect_accepted_socket(lambda: _Connection(self), client)
+            task = self._loop.create_task(connect)
+            self._accepted.add(task)  # else it may be collected
+            task.add_done_callback(self._accepted.discard)
 
 
 class _Connection(asyncio.Protocol):
