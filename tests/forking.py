@@ -51,6 +51,7 @@ IMPORTED = {
     "tests.cli.dying": _OF_COMMAND,
     "tests.cli.refusing": _OF_COMMAND,
     "tests.outputs.small_parts": _OF_COMMAND,
+    "tests.shipping.impatient": _OF_COMMAND,
 }
 """The modules that can be run, and the modules that each has imported when it begins, except those
 whose libraries are missing."""

@@ -240,6 +240,10 @@ def tail(follow: bool, lines: int, interval: float, filters: EventFilter, common
 \b
 The start of --to selects the kind of receiver:
   https://...    JSON Lines by POST: Vector, Fluent Bit, Cribl, a function
+  splunk-hec:https://...
+                 Splunk's HTTP Event Collector, by default at
+                 /services/collector/event. Parameters: ?index=NAME,
+                 source, sourcetype, host
 
 A batch is sent, the receiver acknowledges it, then the state file moves: a run that is killed sends
 the events since then again. If the receiver is down, slow or limits, batches are sent again, as

@@ -347,8 +347,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The receiver of ship is down, slow, or limits requests, or does not acknowledge what it"
         " has received, and all retries are used up. The line shows what it responded. The service"
         " is not involved.",
-        "Check the receiver, then run the command again: nothing is lost, it continues after the"
-        " last events that were acknowledged.",
+        "Check the receiver, then run the command again: nothing is lost.",
     ),
     "AE-RECEIVER-REFUSED": ErrorEntry(
         Category.OUTPUT,
@@ -364,8 +363,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The event is too large for the receiver, or does not fit its mapping. The line shows why,"
         " and how the event begins.",
         "Change the receiver's limit or mapping. Or give --quarantine FILE, which keeps such events"
-        " with the reason. Then run the command again: it continues after the last events that were"
-        " acknowledged.",
+        " with the reason. Then run the command again.",
     ),
     "AE-BUSY": ErrorEntry(
         Category.OUTPUT,

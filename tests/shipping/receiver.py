@@ -9,9 +9,9 @@ It takes what is sent to any path, as JSON lines unless its protocol says otherw
     assert receiver.ids == ["e1", "e2", "e2"]      # in order of arrival, and what came twice
     assert receiver.without_repeats == ["e1", "e2"]  # by idempotency key
 
-Each fault is for one request, in this order; afterwards the receiver behaves. `stop` and `start`
-take it down and bring it back on the same port. What a receiver must not be sent is in
-`violations`; leaving the block fails if there are any.
+Each fault is for one request, in this order; None is none. Afterwards the receiver behaves.
+`stop` and `start` take it down and bring it back on the same port. What a receiver must not be sent
+is in `violations`; leaving the block fails if there are any.
 """
 
 import gzip
@@ -82,11 +82,24 @@ class Request:
         return self.headers.get(KEY.lower())
 
 
+class RefusedError(Exception):
+    """A protocol refuses a request, which it is allowed to make."""
+
+    def __init__(self, response: Status) -> None:
+        super().__init__()
+        self.response = response
+
+
 class Body(Protocol):
     """How a protocol's requests carry events, and what an accepted one gets as its response."""
 
     def events(self, request: Request) -> list[Any]:
-        """Return the events; raise ValueError for a request that the protocol forbids."""
+        """Return the events.
+
+        Raises:
+            ValueError: the protocol forbids such a request.
+            RefusedError: the receiver does not accept this one.
+        """
 
     def response(self, request: Request) -> Status:
         """Return the response to an accepted request."""
@@ -134,7 +147,7 @@ class Receiver:
         self.accepted: list[Request] = []
         self.events: list[Any] = []
         self.violations: list[str] = []
-        self.faults: list[Fault] = []
+        self.faults: list[Fault | None] = []
         self.refused_word: str | None = None
         self.refused_status = 400
         self.max_bytes: int | None = None
@@ -188,7 +201,7 @@ class Receiver:
         if exception == (None, None, None):
             assert self.violations == []
 
-    def receive(self, request: Request) -> Status | None:
+    def receive(self, request: Request) -> Status | None:  # noqa: PLR0911 - one for each case
         """Return the response to a request; None closes the connection."""
         with self.lock:
             self.requests.append(request)
@@ -201,6 +214,8 @@ class Receiver:
                 return refused
             try:
                 events = self.protocol.events(request)
+            except RefusedError as error:
+                return error.response
             except ValueError as error:
                 self.violations.append(f"{request.method} {request.path}: {error}")
                 return Status(400)

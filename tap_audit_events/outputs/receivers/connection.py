@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -74,6 +75,16 @@ class Connection:
     def name(self) -> str:
         """What messages call the receiver."""
         return self._endpoint.name
+
+    @property
+    def url(self) -> str:
+        """The URL, which may have the placeholder of a secret."""
+        return self._endpoint.url
+
+    def at(self, url: str) -> Connection:
+        """This connection with another path or query."""
+        self._endpoint = replace(self._endpoint, url=url)
+        return self
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Received:
         """Send a request, whatever the status of its response.

@@ -85,8 +85,7 @@ class Delivery:
                     self._refuse(part[0], error.reason)
                     self.settled = len(batch) - sum(map(len, waiting))
                 else:
-                    middle = len(part) // 2
-                    waiting += [part[middle:], part[:middle]]
+                    waiting += reversed(_split(part, error.position))
                 continue
             waits = self._waits()
             again = self._taken(part, outcome)
@@ -148,3 +147,12 @@ class Delivery:
         while self._max_retries is None or count < self._max_retries:
             count += 1
             yield backoff.full_jitter(next(growing))
+
+
+def _split(part: Sequence[Item], position: int | None) -> list[Sequence[Item]]:
+    """Smaller parts: the event that the receiver names alone, else halves."""
+    if position is None or not 0 <= position < len(part):
+        middle = len(part) // 2
+        return [part[:middle], part[middle:]]
+    parts = [part[:position], part[position : position + 1], part[position + 1 :]]
+    return [each for each in parts if each]

@@ -19,6 +19,7 @@ from tap_audit_events.outputs.receivers.http_lines import HttpLines
 from tap_audit_events.outputs.receivers.receiver import Receiver, Texts
 from tap_audit_events.outputs.receivers.receiver_output import ReceiverOutput
 from tap_audit_events.outputs.receivers.receiver_state import ReceiverState
+from tap_audit_events.outputs.receivers.splunk import Splunk
 
 _UNFINISHED: Final = "The next run continues after the last events that were acknowledged."
 
@@ -33,6 +34,7 @@ class Kind(NamedTuple):
 KINDS: Final = {
     "https://": Kind("JSON Lines by HTTP", HttpLines),
     "http://": Kind("the same, without a secret or on this machine", HttpLines),
+    "splunk-hec:": Kind("Splunk's HTTP Event Collector", Splunk),
 }
 """The kinds of receivers, by the start of the text that selects each, in lower case."""
 

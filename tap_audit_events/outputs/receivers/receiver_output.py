@@ -97,7 +97,7 @@ class ReceiverOutput(Output):
         settled = [page for count, page in self._ends if count <= self._delivery.settled]
         if settled:
             with suppress(AuditEventsError):
-                self._delivery.wait()
+                self._receiver.wait()
                 self._state_file.write(settled[-1].state)
 
     def _mark_committed(self) -> None:
@@ -107,4 +107,5 @@ class ReceiverOutput(Output):
     def _flush(self) -> None:
         if self._batch:
             self._delivery.deliver(self._batch)
-            self._batch, self._bytes, self._ends = [], 0, self._ends[-1:]
+            self._batch, self._bytes = [], 0
+            self._ends = [(0, page) for _, page in self._ends[-1:]]

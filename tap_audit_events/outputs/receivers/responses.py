@@ -44,13 +44,22 @@ class ReceiverError(OutputError):
         reason: what happened, on one line.
         concerns: what the error is about.
         retry_after_seconds: the shortest wait that the receiver requests, 0 if it requests none.
+        position: of the event in the batch that it does not accept, None if it does not say.
     """
 
-    def __init__(self, reason: str, concerns: Concerns, retry_after_seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        reason: str,
+        concerns: Concerns,
+        retry_after_seconds: float = 0.0,
+        *,
+        position: int | None = None,
+    ) -> None:
         super().__init__(reason, UNAVAILABLE if concerns is Concerns.MOMENT else REFUSED)
         self.reason = reason
         self.concerns = concerns
         self.retry_after_seconds = retry_after_seconds
+        self.position = position
 
 
 class Received(NamedTuple):
