@@ -19,12 +19,16 @@ class RecordBatches:
 
     So the memory depends on the rows, and not on the number of pages that they came in.
 
+    Args:
+        schema: their columns.
+
     Attributes:
         rows: how many rows wait.
         bytes: the bytes of their values.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, schema: pa.Schema = SCHEMA) -> None:
+        self._schema = schema
         self._large: list[pa.RecordBatch] = []
         self._small: list[pa.RecordBatch] = []
         self.rows = self.bytes = 0
@@ -40,14 +44,14 @@ class RecordBatches:
         if not is_large:
             self._small.append(batch)
         if is_large or len(self._small) >= FEW_ROWS:
-            self._large += _combined(pa.Table.from_batches(self._small, SCHEMA))
+            self._large += _combined(pa.Table.from_batches(self._small, self._schema))
             self._small.clear()
         if is_large:
             self._large.append(batch)
 
     def take(self) -> pa.Table:
         """All rows, which do not wait any more."""
-        table = pa.Table.from_batches(list(self), SCHEMA)
+        table = pa.Table.from_batches(list(self), self._schema)
         self.clear()
         return table
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tap_audit_events.cli.filter_options import filter_options
+from tap_audit_events.cli.form_options import form_options
 from tap_audit_events.cli.options import Common, common_options
 from tap_audit_events.cli.terminal.process import exit_code_of, log_to_stderr, write_stderr
 from tap_audit_events.config.names import PACKAGE
@@ -138,7 +139,10 @@ empty or missing. With --state, new events are added when the export ends, even 
 An export that is killed leaves each file whole: the old one or the new one. A table needs no
 --state: its state is with it, and the next export continues after what was committed.
 
-All exports into one output must have the same --actor and --entity: the state remembers them."""
+With --as ocsf, JSON Lines have OCSF events, and tables and Parquet files one more column, ocsf.
+
+All exports into one output must have the same --actor, --entity and --as: the state remembers
+them."""
 )
 @click.option(
     "--to",
@@ -161,14 +165,13 @@ All exports into one output must have the same --actor and --entity: the state r
     " creates it.",
 )
 @filter_options
+@form_options
 @common_options
-def export(
-    to: str, table: str | None, state: Path | None, filters: EventFilter, common: Common
-) -> None:
+def export(to: str, table: str | None, state: Path | None, **options: Any) -> None:
     """Write events to a file, a folder, or a table of DuckDB or PostgreSQL."""
     from tap_audit_events.cli.export import run_export
 
-    run_export(to, table, state, filters, common)
+    run_export(to, table, state, **options)
 
 
 @audit_events.command(
@@ -285,6 +288,7 @@ user:password, or the whole value of the header) is read from AUDIT_EVENTS_RECEI
     help="Whether to compress; the receiver must know gzip.  [default: gzip]",
 )
 @filter_options
+@form_options
 @common_options
 def ship(common: Common, **options: Any) -> None:
     """Send events to a collector or SIEM, each batch until it is acknowledged."""

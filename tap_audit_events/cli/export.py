@@ -19,6 +19,7 @@ from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.event_filter import EventFilter
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.outputs.durable import InPlaceError
+from tap_audit_events.outputs.form import Form
 from tap_audit_events.outputs.formats import Opened, open_output
 
 Pages: TypeAlias = PageIterator | Generator[EventPage, None, None]
@@ -27,7 +28,13 @@ _NEXT: Final = "the next export continues after them"
 
 
 def run_export(
-    to: str, table: str | None, state_path: Path | None, filters: EventFilter, common: Common
+    to: str,
+    table: str | None,
+    state_path: Path | None,
+    *,
+    filters: EventFilter,
+    form: Form,
+    common: Common,
 ) -> None:
     """Export events to a path, or into a table of a database.
 
@@ -42,10 +49,10 @@ def run_export(
     events = common.events_of(settings)
     end = settings.end_date or instant_of(datetime.now(UTC))
     with (
-        open_output(to, table, state_path) as opened,
+        open_output(to, table, state_path, form) as opened,
         closing(Reporter(end, quiet=common.quiet)) as shown,
     ):
-        selection = Selection(filters or None)
+        selection = Selection(filters or None, form.name)
         Export(lambda state: events.pages(state=state), opened, shown, selection).run()
         verb = "Added" if opened.extends else "Exported"
         is_new = shown.events or not opened.extends

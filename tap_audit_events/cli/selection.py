@@ -22,15 +22,19 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
     Attributes:
         filters: which events are written; None for all.
+        form: the value of ``--as``; None for events as the service sent them.
     """
 
     filters: EventFilter | None = None
+    form: str | None = msgspec.field(name="as", default=None)
 
     def of(self, page: EventPage) -> EventPage:
         """What is written of a page; its state is the one that the output stores."""
-        if self.filters is None:
+        if self == Selection():
             return page
-        return matching(page, self.filters, self.added_to)
+        every = range(len(page))
+        positions = self.filters.positions(page.raw) if self.filters else every
+        return some_of(page, positions, self.added_to)
 
     def continued(self, stored: Mapping[str, Any], name: str) -> dict[str, Any]:
         """The state to continue from, as `AuditEvents.pages` accepts it.
@@ -56,19 +60,15 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
         return _each(lambda each: {**each, **_as_json(self)}, state)
 
 
-def matching(
-    page: EventPage,
-    filters: EventFilter,
-    of_state: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
-) -> EventPage:
-    """The events of a page that match; `of_state` creates the states from those of the page.
+def matching(page: EventPage, filters: EventFilter) -> EventPage:
+    """The events of a page that match.
 
     Raises:
         ContractError: an event is nested too deeply to be read.
     """
     if not filters:
         return page
-    return some_of(page, filters.positions(page.raw), of_state)
+    return some_of(page, filters.positions(page.raw), dict)
 
 
 _KEYS: Final = frozenset(Selection.__struct_encode_fields__)
@@ -94,6 +94,7 @@ def _options(keys: Mapping[str, Any]) -> str:
     filters = selection.filters or EventFilter()
     parts = [f"--actor {each}" for each in filters.actor]
     parts += [f"--entity {each}" for each in filters.entity]
+    parts += [f"--as {selection.form}"] if selection.form else []
     return sanitize(" ".join(parts)) if parts else ""
 
 

@@ -17,6 +17,7 @@ from tap_audit_events.config.process import tune_memory
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.event_filter import EventFilter
 from tap_audit_events.events.instants import instant_of
+from tap_audit_events.outputs.form import Form
 from tap_audit_events.outputs.formats import Opened
 from tap_audit_events.outputs.receivers.endpoint import Secret
 from tap_audit_events.outputs.receivers.kinds import SendOptions, open_receiver
@@ -37,6 +38,7 @@ class ShipOptions:
         batch_events: the most events in a batch.
         gzip: whether bodies are compressed.
         filters: which events are sent.
+        form: the form of the events.
     """
 
     to: str
@@ -48,6 +50,7 @@ class ShipOptions:
     batch_events: int
     gzip: bool
     filters: EventFilter
+    form: Form
 
     @property
     def interval_seconds(self) -> float | None:
@@ -68,7 +71,7 @@ def run_ship(options: ShipOptions, common: Common) -> None:
     secret = Secret.given(options.secret_file, options.secret_header)
     end = settings.end_date or instant_of(datetime.now(UTC))
     sending = SendOptions(
-        texts=lambda page: page.raw,
+        texts=options.form.texts,
         batch_events=options.batch_events,
         compresses=options.gzip,
         max_retries=settings.max_retries if interval is None else None,
@@ -93,7 +96,7 @@ def _ship(
     with Connections() as connections:  # all runs use the same
         runtime = replace(common.runtime(), connections=connections)
         events = AuditEvents.of_settings(settings, lambda: runtime)
-        selection = Selection(options.filters or None)
+        selection = Selection(options.filters or None, options.form.name)
         export = Export(lambda state: events.pages(state=state), opened, shown, selection)
         retrying = Retrying(common.stop, common.logger, interval)
         retrying.call(export.run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import sys
+from collections import Counter
 from copy import deepcopy
 from functools import partial
 from itertools import islice
@@ -27,22 +28,26 @@ _HINTS: Final = {
 _CODES: Final = {"state": "AE-STATE", "catalog": "AE-CATALOG"}
 
 
-def read_json_file(kind: str, path: str) -> dict[str, Any]:
+def read_json_file(kind: str, path: str, *, keys_repeat: bool = True) -> dict[str, Any]:
     """Read a JSON object as `read_any_json_file` does; `SettingsError` if it is another value."""
-    document = read_any_json_file(kind, path)
+    document = read_any_json_file(kind, path, keys_repeat=keys_repeat)
     if not isinstance(document, dict):
         raise _unusable(kind, path, "must contain a JSON object, that is { … }")
     return document
 
 
-def read_any_json_file(kind: str, path: str) -> Any:
+def read_any_json_file(kind: str, path: str, *, keys_repeat: bool = True) -> Any:
     """Read a JSON value from a file, or from stdin if ``path`` is ``-``.
 
-    `kind` is what the file is, for the message: config, catalog, state or export state.
+    Args:
+        kind: what the file is, for the message, such as config or export state.
+        path: the file.
+        keys_repeat: whether an object may have a key twice: the last value counts.
 
     Raises:
-        SettingsError: the file cannot be read, is larger than `MAX_FILE_BYTES`, or is not JSON. The
-            message does not contain its text, which may contain the token.
+        SettingsError: the file cannot be read, is larger than `MAX_FILE_BYTES`, is not JSON, or
+            has a key twice that must not. The message does not contain its text, which may contain
+            the token.
     """
     hint = _HINTS.get(kind, "")
     if "://" in path:  # not shown: a password may be in it
@@ -53,7 +58,8 @@ def read_any_json_file(kind: str, path: str) -> Any:
             raise _unusable(kind, path, f"is larger than {MAX_FILE_BYTES // 1_000_000} MB")
         if not data.strip():
             raise _unusable(kind, path, f"is empty{hint or ': write a JSON object'}")
-        return json.loads(data.decode("utf-8-sig"))
+        to_object = dict if keys_repeat else partial(_with_unique_keys, kind, path)
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=to_object)
     except OSError as error:
         hint = hint if isinstance(error, FileNotFoundError) else ""
         raise _unusable(kind, path, f"cannot be read: {error.strerror}{hint}") from None
@@ -66,6 +72,13 @@ def read_any_json_file(kind: str, path: str) -> Any:
         raise _unusable(kind, path, "is nested too deeply") from None
     except ValueError as error:
         raise _unusable(kind, path, f"is not JSON: {type(error).__name__}") from None
+
+
+def _with_unique_keys(kind: str, path: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    for key, count in Counter(key for key, _ in pairs).items():
+        if count > 1:
+            raise _unusable(kind, path, f"has the key {sanitize(key)} more than once")
+    return dict(pairs)
 
 
 def check_serializable(kind: str, document: Any) -> None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.record_batches import RecordBatches
 from tap_audit_events.outputs.durable import Rename, sync
+from tap_audit_events.outputs.form import AS_SENT, Form
 from tap_audit_events.outputs.parquet_file import MAX_BYTES, MAX_ROWS, ParquetWriter
 from tap_audit_events.run.disk import sync_folder
 
@@ -33,20 +34,22 @@ class DayFiles:
         folder: the folder, which need not exist.
         new_staging: creates a hidden folder for incomplete files, from which they can be renamed
             into `folder`; called when it is needed.
+        form: the form of the events.
     """
 
-    def __init__(self, folder: Path, new_staging: Callable[[], Path]) -> None:
+    def __init__(self, folder: Path, new_staging: Callable[[], Path], form: Form = AS_SENT) -> None:
+        self._form = form
         self._folder = folder
         self._new_staging = new_staging
         self._staging: Path | None = None
         self._run = uuid4().hex[:12]
-        self._waiting = RecordBatches()
+        self._waiting = RecordBatches(form.schema)
         self._open: dict[str, ParquetWriter] = {}
         self._parts: dict[str, list[Path]] = {}
         self._count = 0
 
     def write(self, page: EventPage) -> None:
-        self._waiting.add(page.arrow())
+        self._waiting.add(self._form.rows(page))
         if self._waiting.rows >= MAX_ROWS or self._waiting.bytes >= MAX_BYTES:
             self._write_waiting()
 
@@ -88,7 +91,7 @@ class DayFiles:
                 self._close_part(next(iter(self._open)))
             path = self._new_path()
             self._parts.setdefault(day, []).append(path)
-            writer = ParquetWriter(path)
+            writer = ParquetWriter(path, self._form)
         self._open[day] = writer  # last, as the most recently used one
         return writer
 
@@ -109,7 +112,7 @@ class DayFiles:
                 sync(file)
             return parts[0]
         path = self._new_path()
-        writer = ParquetWriter(path)
+        writer = ParquetWriter(path, self._form)
         try:
             for part in parts:
                 writer.copy(part)

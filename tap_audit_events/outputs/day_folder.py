@@ -20,6 +20,7 @@ from tap_audit_events.outputs.durable import (
     temporary,
     unusable,
 )
+from tap_audit_events.outputs.form import AS_SENT, Form
 from tap_audit_events.outputs.lock import exclusive
 from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.state_checks import warn_if_moved, without_state
@@ -32,10 +33,10 @@ STAGING: Final = ".new"
 class NewFolder(Output):
     """A folder that an export creates as a whole: it must be empty or absent."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, form: Form = AS_SENT) -> None:
         self._path = path
         self._new_path = temporary(path)
-        self._files = DayFiles(self._new_path, self._new_staging)
+        self._files = DayFiles(self._new_path, self._new_staging, form)
 
     def begin(self) -> Mapping[str, Any]:
         with output_errors(self._path):
@@ -72,12 +73,13 @@ class GrowingFolder(Output):
     Args:
         path: the folder.
         state_file: says what the folder contains. Files may be moved out of the folder.
+        form: the form of the events.
     """
 
-    def __init__(self, path: Path, state_file: StateFile) -> None:
+    def __init__(self, path: Path, state_file: StateFile, form: Form = AS_SENT) -> None:
         self._path = path
         self._state_file = state_file
-        self._files = DayFiles(path, self._new_staging)
+        self._files = DayFiles(path, self._new_staging, form)
 
     def begin(self) -> Mapping[str, Any]:
         with output_errors(self._path):

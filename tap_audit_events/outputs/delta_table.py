@@ -22,6 +22,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.outputs.delta_place import place_of
 from tap_audit_events.outputs.durable import unusable
+from tap_audit_events.outputs.form import AS_SENT, Form
 from tap_audit_events.outputs.output import Output
 
 try:
@@ -29,7 +30,6 @@ try:
     import pyarrow as pa
     from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-    from tap_audit_events.api.arrow import SCHEMA
     from tap_audit_events.api.record_batches import RecordBatches
     from tap_audit_events.outputs.delta_errors import reason_of, register_secrets
 except ImportError as error:
@@ -42,8 +42,7 @@ PART_BYTES: Final = 32_000_000
 in memory until then."""
 
 DAY: Final = pa.field("day", pa.date32(), nullable=False)
-COLUMNS: Final = SCHEMA.append(DAY)
-"""The columns of a table, which is partitioned by the last one: the UTC day of the event."""
+"""The last column, by which a table is partitioned: the UTC day of the event."""
 
 APPLICATION: Final = "tap-audit-events"
 """The application of our transactions. Their version is that of the table, or lower if another
@@ -65,19 +64,22 @@ class DeltaTable(Output):
 
     Args:
         to: ``delta:`` and a folder or the URL of an object store.
+        form: the form of the events.
 
     Raises:
         SettingsError: the text has another form.
     """
 
-    def __init__(self, to: str) -> None:
+    def __init__(self, to: str, form: Form = AS_SENT) -> None:
+        self._form = form
+        self._columns = form.schema.append(DAY)
         try:
             self._place = place_of(to)
         except ValueError as error:
             raise unusable(f"--to cannot be used: {error}") from None
         self._name = sanitize(to)
         self._table: deltalake.DeltaTable | None = None
-        self._batches = RecordBatches()
+        self._batches = RecordBatches(form.schema)
 
     @property
     def is_part_complete(self) -> bool:
@@ -91,7 +93,7 @@ class DeltaTable(Output):
             except TableNotFoundError:
                 return {}
             state = self._state_of(self._table)
-            if problems := "; ".join(_problems(self._table)):
+            if problems := "; ".join(_problems(self._table, self._columns)):
                 raise unusable(
                     f"The table {self._name} is not as an export needs it: {problems}. Change that,"
                     " or name another folder: the table is created"
@@ -99,7 +101,7 @@ class DeltaTable(Output):
             return state
 
     def write(self, page: EventPage) -> None:
-        self._batches.add(page.arrow())
+        self._batches.add(self._form.rows(page))
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
         if not self._batches.rows:
@@ -173,7 +175,7 @@ class DeltaTable(Output):
                 batch = batches.pop()
                 yield batch.append_column(DAY, batch["occurred_at"].cast(DAY.type))
 
-        return pa.RecordBatchReader.from_batches(COLUMNS, with_days())
+        return pa.RecordBatchReader.from_batches(self._columns, with_days())
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -200,10 +202,10 @@ def _is_restore(commit: Mapping[str, Any]) -> bool:
     return commit.get("operation") == "RESTORE"
 
 
-def _problems(table: deltalake.DeltaTable) -> Iterator[str]:
+def _problems(table: deltalake.DeltaTable, columns: pa.Schema) -> Iterator[str]:
     """What is different from a table that an export creates; more columns may be nullable."""
     found = {field.name: field for field in table.schema().fields}
-    for needed in deltalake.Schema.from_arrow(COLUMNS).fields:
+    for needed in deltalake.Schema.from_arrow(columns).fields:
         field = found.pop(needed.name, None)
         if field is None:
             yield f"there is no {needed.name}"

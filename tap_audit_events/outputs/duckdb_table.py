@@ -24,6 +24,7 @@ from tap_audit_events.outputs.durable import (
     put_in_place,
     temporary,
 )
+from tap_audit_events.outputs.form import AS_SENT, Form
 from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.state_checks import (
     meanwhile,
@@ -37,7 +38,6 @@ try:
     import duckdb
     import pyarrow as pa
 
-    from tap_audit_events.api.arrow import SCHEMA
     from tap_audit_events.api.record_batches import RecordBatches
 except ImportError:
     raise missing_extra("duckdb", "duckdb") from None
@@ -54,14 +54,6 @@ HIGH_MEMORY_LIMIT: Final = "4GB"
 """DuckDB needs 2,048 rows and each index of the table in memory at once. The higher limit is set
 only if events are large, or if the table has an index."""
 
-_COLUMNS: Final = ", ".join(
-    f"{field.name} {'TIMESTAMPTZ' if pa.types.is_timestamp(field.type) else 'VARCHAR'}"
-    f"{'' if field.nullable else ' NOT NULL'}"
-    for field in SCHEMA
-)
-
-_TIME: Final = SCHEMA.get_field_index("occurred_at")
-
 
 class DuckDBTable(Output):
     """The table `audit_events` of a DuckDB file; other tables stay as they are.
@@ -72,9 +64,12 @@ class DuckDBTable(Output):
     Args:
         path: the file.
         state_file: a copy of the state; without it, each export replaces the table.
+        form: the form of the events.
     """
 
-    def __init__(self, path: Path, state_file: StateFile | None) -> None:
+    def __init__(self, path: Path, state_file: StateFile | None, form: Form = AS_SENT) -> None:
+        self._form = form
+        self._columns = _columns_of(form.schema)
         self._path = path
         self._state_file = state_file
         self._existed = False
@@ -82,7 +77,7 @@ class DuckDBTable(Output):
         self._new_path = temporary(path)
         self._events_path = path.with_name(f".{path.name}.events")
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._batches = RecordBatches()
+        self._batches = RecordBatches(form.schema)
         self._has_large_events = False
 
     def begin(self) -> Mapping[str, Any]:
@@ -107,7 +102,7 @@ class DuckDBTable(Output):
 
     def write(self, page: EventPage) -> None:
         with output_errors(self._path):
-            self._batches.add(page.arrow())
+            self._batches.add(self._form.rows(page))
             if self._batches.rows >= MAX_ROWS or self._batches.bytes >= MAX_BYTES:
                 self._insert()
 
@@ -153,7 +148,7 @@ class DuckDBTable(Output):
             self._connection = connect(self._new_path).begin()
             if self._state_file is None:
                 self._connection.execute(f"DROP TABLE IF EXISTS {STATE_TABLE}")
-                self._connection.execute(f"CREATE OR REPLACE TABLE {TABLE} ({_COLUMNS})")
+                self._connection.execute(f"CREATE OR REPLACE TABLE {TABLE} ({self._columns})")
             if has_events:
                 self._add_events(self._connection)
             self._complete(self._connection, state)
@@ -162,7 +157,7 @@ class DuckDBTable(Output):
 
     def _add_events(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Add the events of the hidden file to a file."""
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} ({_COLUMNS})")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} ({self._columns})")
         if self._has_large_events or _has_index(connection):
             connection.execute(f"SET memory_limit = '{HIGH_MEMORY_LIMIT}'")
         path = str(self._events_path).replace("'", "''")
@@ -188,7 +183,7 @@ class DuckDBTable(Output):
         """The hidden file of the new events, in a transaction."""
         if self._connection is None:
             self._connection = connect(self._events_path).begin()
-            self._connection.execute(f"CREATE TABLE {TABLE} ({_COLUMNS})")
+            self._connection.execute(f"CREATE TABLE {TABLE} ({self._columns})")
         return self._connection
 
     def _stored_in(self, connection: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
@@ -201,7 +196,7 @@ class DuckDBTable(Output):
             row = connection.execute(f"SELECT state FROM {STATE_TABLE}").fetchone()  # noqa: S608 - a constant
         if not row:
             raise without_state(self._state_file, self._path)
-        if not _has_columns(connection.table(TABLE)):
+        if not _has_columns(connection.table(TABLE), self._form.schema):
             raise other_columns(self._path)
         state: dict[str, Any] = json.loads(row[0])
         return state
@@ -222,13 +217,21 @@ class DuckDBTable(Output):
             remove(path)
 
 
-def _has_columns(table: duckdb.DuckDBPyRelation) -> bool:
+def _columns_of(schema: pa.Schema) -> str:
+    return ", ".join(
+        f"{field.name} {'TIMESTAMPTZ' if pa.types.is_timestamp(field.type) else 'VARCHAR'}"
+        f"{'' if field.nullable else ' NOT NULL'}"
+        for field in schema
+    )
+
+
+def _has_columns(table: duckdb.DuckDBPyRelation, schema: pa.Schema) -> bool:
     """Whether a table has the columns of the events, and `occurred_at` a time zone.
 
     Without one, DuckDB would insert the times in the time zone of the machine.
     """
-    names = list(table.columns)
-    return names == SCHEMA.names and str(table.types[_TIME]) == "TIMESTAMP WITH TIME ZONE"
+    kind = dict(zip(table.columns, map(str, table.types), strict=True)).get("occurred_at")
+    return table.columns == schema.names and kind == "TIMESTAMP WITH TIME ZONE"
 
 
 def _has_index(connection: duckdb.DuckDBPyConnection) -> bool:

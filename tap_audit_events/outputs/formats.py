@@ -18,6 +18,7 @@ from tap_audit_events.outputs.durable import (
     resolved,
     unusable,
 )
+from tap_audit_events.outputs.form import AS_SENT, Form
 from tap_audit_events.outputs.lock import locked
 from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.postgres_url import AMBIGUOUS, is_ambiguous
@@ -46,13 +47,16 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def open_output(to: str, table: str | None, state_path: Path | None) -> Iterator[Opened]:
+def open_output(
+    to: str, table: str | None, state_path: Path | None, form: Form = AS_SENT
+) -> Iterator[Opened]:
     """The output that `--to` names. Within the ``with`` block, no other run may write it.
 
     Args:
         to: a path or a URL; how it begins or ends selects the kind.
         table: the table of a database, None for the usual one.
         state_path: the state file, if any.
+        form: the form of the events.
 
     Raises:
         SettingsError: the output or its state file cannot be used, another run is writing to one of
@@ -66,13 +70,13 @@ def open_output(to: str, table: str | None, state_path: Path | None) -> Iterator
             raise unusable(f"{problem}. Leave it out")
         if table is not None and not kind.is_named:
             raise unusable(f"{_ONLY_POSTGRES}: leave it out for {kind.meaning}")
-        yield kind.new(to, table)
+        yield kind.new(to, table, form)
         return
     if table is not None:
         raise unusable(f"{_ONLY_POSTGRES}: leave it out for a file")
-    form = form_of(to)
+    ending = form_of(to)
     path = resolved(Path(to))
-    if form != FOLDER:
+    if ending != FOLDER:
         check_is_file(path)
     state_file = None
     if state_path is not None:
@@ -82,9 +86,10 @@ def open_output(to: str, table: str | None, state_path: Path | None) -> Iterator
     with ExitStack() as locks:
         if state_file is not None:
             locks.enter_context(locked(state_file.path))
-        if state_file is None or form != FOLDER:  # several runs may add to one folder
+        if state_file is None or ending != FOLDER:  # several runs may add to one folder
             locks.enter_context(locked(path))
-        yield Opened(FORMATS[form].new(path, state_file), to, extends=state_path is not None)
+        output = FORMATS[ending].new(path, state_file, form)
+        yield Opened(output, to, extends=state_path is not None)
 
 
 def form_of(text: str) -> str:
@@ -108,10 +113,10 @@ def form_of(text: str) -> str:
 
 
 class Format(NamedTuple):
-    """A kind of file: what it is, and how to create it from its path and its state file."""
+    """A kind of file: what it is, and what opens it: its path, its state file, and the form."""
 
     meaning: str
-    new: Callable[[Path, StateFile | None], Output]
+    new: Callable[[Path, StateFile | None, Form], Output]
 
 
 class Table(NamedTuple):
@@ -119,63 +124,68 @@ class Table(NamedTuple):
 
     Attributes:
         meaning: what it is.
-        new: opens the table that `--to` and `--table` name.
+        new: opens the table that `--to` and `--table` name, for a form of events.
         is_named: whether it accepts `--table`.
     """
 
     meaning: str
-    new: Callable[[str, str | None], Opened]
+    new: Callable[[str, str | None, Form], Opened]
     is_named: bool = False
 
 
-def _postgres_table(url: str, table: str | None) -> Opened:
+def _postgres_table(url: str, table: str | None, form: Form) -> Opened:
     if is_ambiguous(url):
         raise unusable(f"--to cannot be used: {AMBIGUOUS}")
     from tap_audit_events.outputs.postgres_table import PostgresTable
 
     name = TABLE if table is None else table
-    return Opened(PostgresTable(url, name), name, extends=True)
+    return Opened(PostgresTable(url, name, form), name, extends=True)
 
 
-def _delta_table(to: str, _: str | None) -> Opened:
+def _delta_table(to: str, _: str | None, form: Form) -> Opened:
     from tap_audit_events.outputs.delta_table import DeltaTable
 
-    return Opened(DeltaTable(to), to, extends=True)
+    return Opened(DeltaTable(to, form), to, extends=True)
 
 
-def _iceberg_table(to: str, _table: str | None) -> Opened:
+def _iceberg_table(to: str, _table: str | None, form: Form) -> Opened:
     import tap_audit_events.outputs.iceberg_catalog  # noqa: F401 - says what to install
     from tap_audit_events.outputs.iceberg_table import IcebergTable
 
-    return Opened(IcebergTable(to), to, extends=True)
+    return Opened(IcebergTable(to, form), to, extends=True)
 
 
-def _parquet_file(path: Path, state_file: StateFile | None) -> Output:
+def _parquet_file(path: Path, state_file: StateFile | None, form: Form) -> Output:
     import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
     from tap_audit_events.outputs.parquet_file import ParquetWriter
     from tap_audit_events.outputs.single_file import SingleFile
 
-    return SingleFile(path, ParquetWriter, state_file)
+    return SingleFile(path, partial(ParquetWriter, form=form), state_file)
 
 
-def _duckdb_table(path: Path, state_file: StateFile | None) -> Output:
+def _duckdb_table(path: Path, state_file: StateFile | None, form: Form) -> Output:
     from tap_audit_events.outputs.duckdb_table import DuckDBTable
 
-    return DuckDBTable(path, state_file)
+    return DuckDBTable(path, state_file, form)
 
 
-def _json_lines(path: Path, state_file: StateFile | None, *, compressed: bool = False) -> Output:
+def _json_lines(
+    path: Path, state_file: StateFile | None, form: Form, *, compressed: bool = False
+) -> Output:
     from tap_audit_events.outputs.json_lines import JsonLinesWriter
     from tap_audit_events.outputs.single_file import SingleFile
 
-    return SingleFile(path, partial(JsonLinesWriter, compressed=compressed), state_file)
+    new_writer = partial(JsonLinesWriter, form=form, compressed=compressed)
+    return SingleFile(path, new_writer, state_file)
 
 
-def _folder(path: Path, state_file: StateFile | None) -> Output:
+def _folder(path: Path, state_file: StateFile | None, form: Form) -> Output:
     import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
     from tap_audit_events.outputs.day_folder import GrowingFolder, NewFolder
 
-    return NewFolder(path) if state_file is None else GrowingFolder(path, state_file)
+    if state_file is None:
+        return NewFolder(path, form)
+    return GrowingFolder(path, state_file, form)
 
 
 FORMATS: Final = {

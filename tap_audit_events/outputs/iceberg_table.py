@@ -26,7 +26,6 @@ from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import NestedField, StringType, TimestamptzType
 
-from tap_audit_events.api.arrow import SCHEMA
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.record_batches import RecordBatches
 from tap_audit_events.errors.exceptions import (
@@ -36,6 +35,7 @@ from tap_audit_events.errors.exceptions import (
     sanitize,
 )
 from tap_audit_events.outputs.durable import unusable
+from tap_audit_events.outputs.form import AS_SENT, Form
 from tap_audit_events.outputs.iceberg_catalog import (
     load_catalog,
     mask_secrets,
@@ -53,22 +53,7 @@ STATE: Final = "audit-events.state."
 LAST_SNAPSHOT: Final = "audit-events.snapshot-id"
 """The property with the id of the snapshot that was committed together with the states."""
 
-_COLUMNS: Final = Schema(
-    *(
-        NestedField(
-            number,
-            field.name,
-            TimestamptzType() if field.name == "occurred_at" else StringType(),
-            required=not field.nullable,
-        )
-        for number, field in enumerate(SCHEMA, 1)
-    )
-)
-_DAYS: Final = PartitionSpec(
-    PartitionField(
-        _COLUMNS.find_field("occurred_at").field_id, 1000, DayTransform(), "occurred_at_day"
-    )
-)
+_TIME: Final = "occurred_at"
 _NEW: Final = {"write.metadata.delete-after-commit.enabled": "true"}
 """Properties of a new table. Without it, each commit would leave a file of metadata for ever."""
 
@@ -78,17 +63,20 @@ class IcebergTable(Output):
 
     Args:
         to: ``iceberg:CATALOG/namespace.table``.
+        form: the form of the events.
 
     Raises:
         OutputError: the text has another form.
     """
 
-    def __init__(self, to: str) -> None:
+    def __init__(self, to: str, form: Form = AS_SENT) -> None:
+        self._form = form
+        self._columns = _columns_of(form)
         self._name = sanitize(to)
         with self._errors():
             self._catalog, self._identifier = table_name(to)
         self._table: _ExportTable | None = None
-        self._batches = RecordBatches()
+        self._batches = RecordBatches(form.schema)
 
     @property
     def is_part_complete(self) -> bool:
@@ -106,7 +94,7 @@ class IcebergTable(Output):
         return {"organizations": states} if states else {}
 
     def write(self, page: EventPage) -> None:
-        self._batches.add(page.arrow())
+        self._batches.add(self._form.rows(page))
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
         if not self._batches.rows:
@@ -144,13 +132,16 @@ class IcebergTable(Output):
     def _created(self, catalog: Catalog) -> Table:
         try:
             return catalog.create_table(
-                self._identifier, _COLUMNS, partition_spec=_DAYS, properties=_NEW
+                self._identifier,
+                self._columns,
+                partition_spec=_by_day(self._columns),
+                properties=_NEW,
             )
         except TableAlreadyExistsError:  # created by another export, just now
             return catalog.load_table(self._identifier)
 
     def _check_columns(self, schema: Schema) -> None:
-        if problems := "; ".join(_problems(schema)):
+        if problems := "; ".join(_problems(schema, self._columns)):
             raise unusable(
                 f"The table {self._name} is not as an export needs it: {problems}. Change that, or"
                 " name another table: it is created"
@@ -222,12 +213,31 @@ class _ExportTable(Table):
         return self
 
 
-def _problems(schema: Schema) -> Iterator[str]:
+def _columns_of(form: Form) -> Schema:
+    return Schema(
+        *(
+            NestedField(
+                number,
+                field.name,
+                TimestamptzType() if field.name == _TIME else StringType(),
+                required=not field.nullable,
+            )
+            for number, field in enumerate(form.schema, 1)
+        )
+    )
+
+
+def _by_day(columns: Schema) -> PartitionSpec:
+    source = columns.find_field(_TIME).field_id
+    return PartitionSpec(PartitionField(source, 1000, DayTransform(), f"{_TIME}_day"))
+
+
+def _problems(schema: Schema, columns: Schema) -> Iterator[str]:
     """What is different from a table that an export creates; more columns may be optional."""
     found = {field.name: field for field in schema.fields}
-    if missing := [name for name in SCHEMA.names if name not in found]:
+    if missing := [name for name in columns.column_names if name not in found]:
         yield f"there is no {', '.join(missing)}"
-    for wanted in _COLUMNS.fields:
+    for wanted in columns.fields:
         field = found.pop(wanted.name, wanted)
         if field.field_type != wanted.field_type:
             yield f"{wanted.name} is {field.field_type}, but must be {wanted.field_type}"

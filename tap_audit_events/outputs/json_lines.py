@@ -9,6 +9,7 @@ from typing import IO, Final
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.outputs.durable import sync
+from tap_audit_events.outputs.form import AS_SENT, Form
 
 _COMPRESSION_LEVEL: Final = 1
 """The lowest: a higher one takes several times as long as everything else."""
@@ -23,11 +24,13 @@ class JsonLinesWriter:
 
     Args:
         path: the new file.
+        form: the form of the events.
         compressed: whether to compress with gzip; lines behind those of an old file are a separate
             member.
     """
 
-    def __init__(self, path: Path, *, compressed: bool) -> None:
+    def __init__(self, path: Path, form: Form = AS_SENT, *, compressed: bool) -> None:
+        self._form = form
         self._file: IO[bytes] = path.open("wb")
         # Not a `GzipFile`, which writes once more when it is collected, even after an error.
         self._compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP) if compressed else None
@@ -38,7 +41,7 @@ class JsonLinesWriter:
             shutil.copyfileobj(lines, self._file, _COPIED_BYTES)
 
     def write(self, page: EventPage) -> None:
-        lines = b"\n".join([*page.raw, b""])
+        lines = b"\n".join([*self._form.texts(page), b""])
         self._file.write(self._compressor.compress(lines) if self._compressor else lines)
 
     def finish(self) -> None:

@@ -8,10 +8,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tap_audit_events.api.arrow import SCHEMA
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.record_batches import RecordBatches
 from tap_audit_events.outputs.durable import sync
+from tap_audit_events.outputs.form import AS_SENT, Form
 from tap_audit_events.outputs.state_checks import other_columns
 
 MAX_ROWS: Final = 100_000
@@ -22,15 +22,21 @@ _COPIED_ROWS: Final = 1_000
 
 
 class ParquetWriter:
-    """Writes a new file."""
+    """Writes a new file.
 
-    def __init__(self, path: Path) -> None:
-        self._batches = RecordBatches()
+    Args:
+        path: the new file.
+        form: the form of the events.
+    """
+
+    def __init__(self, path: Path, form: Form = AS_SENT) -> None:
+        self._form = form
+        self._batches = RecordBatches(form.schema)
         self._file = path.open("wb")
-        self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd")
+        self._writer = pq.ParquetWriter(self._file, form.schema, compression="zstd")
 
     def write(self, page: EventPage) -> None:
-        self.write_batch(page.arrow())
+        self.write_batch(self._form.rows(page))
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Add rows; they leave memory when their row group is full."""
@@ -67,7 +73,7 @@ class ParquetWriter:
             SettingsError: it has other columns.
         """
         with pq.ParquetFile(old) as source:
-            if not source.schema_arrow.equals(SCHEMA):
+            if not source.schema_arrow.equals(self._form.schema):
                 raise other_columns(old)
             for batch in source.iter_batches(_COPIED_ROWS):
                 self.write_batch(batch)

@@ -9,18 +9,16 @@ import psycopg
 import pyarrow as pa
 from psycopg import errors, sql
 
-from tap_audit_events.api.arrow import SCHEMA
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.outputs.durable import unusable
+from tap_audit_events.outputs.form import OCSF
 
 STATE_TABLE: Final = "audit_events_state"
 KEY: Final = ("organization_id", "id")
-JSON_COLUMNS: Final = ("action_details", "other_fields")
+JSON_COLUMNS: Final = ("action_details", "other_fields", OCSF)
 
 REFUSED: Final = "refused_json"
-"""The column for JSON that `jsonb` refuses: an object of both JSON columns, as text."""
-
-COLUMNS: Final = SCHEMA.append(pa.field(REFUSED, pa.string()))
+"""The last column, for JSON that `jsonb` refuses: an object of the JSON columns, as text."""
 
 _FIND: Final = """
 SELECT nspname, relname
@@ -83,7 +81,14 @@ def parts_of(table: str) -> list[str]:
     return parts
 
 
-def open_tables(connection: psycopg.Connection[Any], parts: list[str]) -> Tables:
+def columns_of(schema: pa.Schema) -> pa.Schema:
+    """The columns of the table of events."""
+    return schema.append(pa.field(REFUSED, pa.string()))
+
+
+def open_tables(
+    connection: psycopg.Connection[Any], parts: list[str], columns: pa.Schema
+) -> Tables:
     """Find the table of events and the table of states next to it; create what is missing.
 
     Raises:
@@ -91,12 +96,12 @@ def open_tables(connection: psycopg.Connection[Any], parts: list[str]) -> Tables
         SettingsError: the table of events has other columns or another key.
     """
     try:
-        tables = _open(connection, parts)
+        tables = _open(connection, parts, columns)
     except (errors.UniqueViolation, errors.DuplicateTable):  # another export creates them, too
         connection.rollback()
-        tables = _open(connection, parts)
+        tables = _open(connection, parts, columns)
     connection.commit()
-    _check(connection, tables)
+    _check(connection, tables, columns)
     return tables
 
 
@@ -104,21 +109,21 @@ def identifiers(names: Iterable[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, names))
 
 
-def _open(connection: psycopg.Connection[Any], parts: list[str]) -> Tables:
+def _open(connection: psycopg.Connection[Any], parts: list[str], columns: pa.Schema) -> Tables:
     name = sql.Identifier(*parts)
     is_new = _found(connection, name) is None
     if is_new:
-        columns = sql.SQL(", ").join(
+        definitions = sql.SQL(", ").join(
             sql.SQL("{} {} {}").format(
                 sql.Identifier(field.name),
                 sql.SQL(_type_of(field)),
                 sql.SQL("" if field.nullable else "NOT NULL"),
             )
-            for field in COLUMNS
+            for field in columns
         )
         connection.execute(
             sql.SQL("CREATE TABLE {} ({}, PRIMARY KEY ({}))").format(
-                name, columns, identifiers(KEY)
+                name, definitions, identifiers(KEY)
             )
         )
     schema, table = _found(connection, name) or ("", "")
@@ -139,8 +144,8 @@ def _found(connection: psycopg.Connection[Any], name: sql.Identifier) -> tuple[s
     return row
 
 
-def _check(connection: psycopg.Connection[Any], tables: Tables) -> None:
-    problems = "; ".join(_problems(connection, tables.events.as_string(connection)))
+def _check(connection: psycopg.Connection[Any], tables: Tables, columns: pa.Schema) -> None:
+    problems = "; ".join(_problems(connection, tables.events.as_string(connection), columns))
     if problems:
         raise _other_table(f"{tables.schema}.{tables.table}", problems)
     encoding = connection.execute("SHOW server_encoding").fetchone()
@@ -151,15 +156,15 @@ def _check(connection: psycopg.Connection[Any], tables: Tables) -> None:
         )
 
 
-def _problems(connection: psycopg.Connection[Any], table: str) -> Iterator[str]:
+def _problems(connection: psycopg.Connection[Any], table: str, columns: pa.Schema) -> Iterator[str]:
     """What is different from a table that an export creates; more columns may have a default."""
     found = {
         name: (type_, is_required)
         for name, type_, is_required in connection.execute(_COLUMNS_OF, [table]).fetchall()
     }
-    if missing := [name for name in COLUMNS.names if name not in found]:
+    if missing := [name for name in columns.names if name not in found]:
         yield f"there is no {', '.join(missing)}"
-    for field in COLUMNS:
+    for field in columns:
         type_, _ = found.pop(field.name, (_type_of(field), False))
         if type_ != _type_of(field):
             yield f"{field.name} is {type_}, but must be {_type_of(field)}"

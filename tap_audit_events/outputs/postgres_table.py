@@ -20,6 +20,7 @@ from tap_audit_events.errors.exceptions import (
     sanitize,
 )
 from tap_audit_events.outputs.durable import unusable
+from tap_audit_events.outputs.form import AS_SENT, Form
 from tap_audit_events.outputs.output import Output
 
 try:
@@ -31,12 +32,12 @@ try:
     from tap_audit_events.api.record_batches import RecordBatches
     from tap_audit_events.outputs.postgres_connection import connect, failure, parameters_of
     from tap_audit_events.outputs.postgres_schema import (
-        COLUMNS,
         JSON_COLUMNS,
         KEY,
         REFUSED,
         STATE_TABLE,
         Tables,
+        columns_of,
         identifiers,
         open_tables,
         parts_of,
@@ -77,12 +78,15 @@ class PostgresTable(Output):
     Args:
         url: the URL of the database, as libpq reads it.
         table: the name of the table, which may begin with a schema.
+        form: the form of the events.
 
     Raises:
         SettingsError: libpq does not accept the URL, or the name cannot be used.
     """
 
-    def __init__(self, url: str, table: str) -> None:
+    def __init__(self, url: str, table: str, form: Form = AS_SENT) -> None:
+        self._form = form
+        self._columns = columns_of(form.schema)
         self._name = sanitize(table)
         self._parts = parts_of(table)
         try:
@@ -92,7 +96,7 @@ class PostgresTable(Output):
         self._connection: psycopg.Connection[Any] | None = None
         self._tables = Tables("", "", is_new=False)
         self._states: dict[str, dict[str, Any]] = {}
-        self._batches = RecordBatches()
+        self._batches = RecordBatches(form.schema)
         self._copy: psycopg.Copy | None = None
         self._copy_end = ExitStack()
         self._is_in_part = False
@@ -106,7 +110,7 @@ class PostgresTable(Output):
     def begin(self) -> Mapping[str, Any]:
         with self._errors():
             self._connection = connect(self._parameters)
-            self._tables = open_tables(self._connection, self._parts)
+            self._tables = open_tables(self._connection, self._parts, self._columns)
             self._begin_part()
             self._states = self._stored_states()
             has_rows = self._execute("SELECT 1 FROM {events} LIMIT 1").fetchone() is not None
@@ -130,7 +134,7 @@ class PostgresTable(Output):
                         " meantime. Run the export again"
                     )
             if len(page):
-                self._send(page.arrow())
+                self._send(self._form.rows(page))
             self._part_events += len(page)
             if self._batches.rows >= COPY_ROWS or self._batches.bytes >= COPY_BYTES:
                 self._end_copy()
@@ -214,7 +218,7 @@ class PostgresTable(Output):
             self._copy_again(rows.slice(0, half))
             self._copy_again(rows.slice(half))
         elif REFUSED not in rows.column_names:
-            self._copy_again(_with_refused(rows))
+            self._copy_again(_with_refused(rows, self._columns))
         else:
             raise error
 
@@ -264,7 +268,7 @@ class PostgresTable(Output):
         return sql.SQL(query).format(
             events=self._tables.events,
             states=self._tables.states,
-            columns=identifiers(COLUMNS.names),
+            columns=identifiers(self._columns.names),
             key=identifiers(KEY),
         )
 
@@ -287,9 +291,9 @@ def _as_csv(rows: pa.Table) -> memoryview:
     return memoryview(text.getvalue())
 
 
-def _with_refused(row: pa.Table) -> pa.Table:
+def _with_refused(row: pa.Table, columns: pa.Schema) -> pa.Table:
     """A row whose JSON is in the column `REFUSED`."""
     values = row.to_pylist()[0]
-    parts = [f'"{name}":{values[name]}' for name in JSON_COLUMNS if values[name] is not None]
+    parts = [f'"{name}":{values[name]}' for name in JSON_COLUMNS if values.get(name)]
     values |= dict.fromkeys(JSON_COLUMNS) | {REFUSED: f"{{{','.join(parts)}}}"}
-    return pa.Table.from_pylist([values], COLUMNS)
+    return pa.Table.from_pylist([values], columns)

@@ -49,8 +49,8 @@ def meanwhile(what: str, path: Path) -> SettingsError:
 def other_columns(path: Path) -> SettingsError:
     """The error for an output with other columns, or with the columns in another order."""
     return unusable(
-        f"{sanitize(path)} has other columns than this version writes: move it away, and"
-        " export into a new file"
+        f"{sanitize(path)} has other columns than this version writes with these options:"
+        " move it away, and export into a new file"
     )
 
 

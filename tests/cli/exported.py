@@ -54,11 +54,26 @@ def exported(path: Path) -> list[Event]:
         return of_table(pq.read_table(path), path)
     if path.suffix == ".duckdb":
         return _of_duckdb(path)
+    return [_loads(line) for line in _lines(path)]
+
+
+def ocsf_texts(path: Path) -> list[str]:
+    """The OCSF events of a file or folder: the lines, or the values of the column."""
+    if path.is_dir() or path.suffix == ".parquet":
+        files = _parts(path) if path.is_dir() else [path]
+        return [text for file in files for text in pq.read_table(file)["ocsf"].to_pylist()]
+    if path.suffix == ".duckdb":
+        with duckdb.connect(str(path), read_only=True) as connection:
+            return [text for (text,) in connection.sql("SELECT ocsf FROM audit_events").fetchall()]
+    return [line.decode() for line in _lines(path)]
+
+
+def _lines(path: Path) -> list[bytes]:
     assert path.suffix in {".jsonl", ".gz"}
     data = path.read_bytes()
     lines = gzip.decompress(data) if path.suffix == ".gz" else data
     assert not lines or lines.endswith(b"\n")
-    return [_loads(line) for line in lines.split(b"\n")[:-1]]
+    return lines.split(b"\n")[:-1]
 
 
 def expected(events: Iterable[Event]) -> list[Event]:

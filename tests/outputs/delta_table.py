@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import deltalake
 import pytest
 
 from tests.cli.command import Command, Done
@@ -25,6 +27,9 @@ class DeltaFolder(Kind):
 
     def events(self) -> list[Event]:
         return in_delta(self.command.folder / "events")
+
+    def ocsf(self) -> list[str]:
+        return _ocsf_in(self.command.folder / "events")
 
 
 class DeltaBucket(Kind):
@@ -46,6 +51,10 @@ class DeltaBucket(Kind):
         folder = self.command.folder.with_name(uuid4().hex)
         return in_delta(self.store.download(self.prefix, folder))
 
+    def ocsf(self) -> list[str]:
+        folder = self.command.folder.with_name(uuid4().hex)
+        return _ocsf_in(self.store.download(self.prefix, folder))
+
     def snapshot(self) -> Any:
         return self.store.keys(self.prefix)
 
@@ -54,3 +63,8 @@ class DeltaBucket(Kind):
         """Nothing can be written, as the store refuses everything."""
         with self.store.refusing():
             yield self.export
+
+
+def _ocsf_in(folder: Path) -> list[str]:
+    texts: list[str] = deltalake.DeltaTable(folder).to_pyarrow_table()["ocsf"].to_pylist()
+    return texts

@@ -53,6 +53,11 @@ class IcebergTable(Kind):
         files = [pq.read_table(table.io.new_input(path).open()) for path in paths]
         assert all(len({f"{each:%F}" for each in file["occurred_at"].to_pylist()}) == 1
                    for file in files)  # fmt: skip
-        rows = pa.concat_tables([SCHEMA.empty_table(), *(file.cast(SCHEMA) for file in files)])
+        tables = [file.select(SCHEMA.names).cast(SCHEMA) for file in files]
+        rows = pa.concat_tables([SCHEMA.empty_table(), *tables])
         events = of_table(rows, self.command.folder / "table")
         return sorted(events, key=lambda each: (each["occurredAt"].rstrip("Z"), each["id"]))
+
+    def ocsf(self) -> list[str]:
+        texts: list[str] = self.table.scan().to_arrow()["ocsf"].to_pylist()
+        return texts

@@ -5,7 +5,7 @@ of some twenty lines, and a row in `kinds.ROWS`. The subclass says
 
 - the value of `--to`, as `to`, and further arguments, as `more`, if it needs any;
 - what messages call it, as `name`, if that is not `to`;
-- how to read the events back with a reader that is not the writer (`events`);
+- how to read the events back with a reader that is not the writer (`events`, `ocsf`);
 - how its store becomes full (`full`), unless it is on a local disk, where a limit of the size of
   each file does it;
 - what must not change if nothing is new (`snapshot`), if that is not in the folder of the test;
@@ -67,6 +67,10 @@ class Kind(abc.ABC):
     @abc.abstractmethod
     def events(self) -> list[Event]:
         """The events in their order; none if the output does not exist. See `exported.expected`."""
+
+    @abc.abstractmethod
+    def ocsf(self) -> list[str]:
+        """The events of an export as OCSF, as JSON texts in any order."""
 
     def snapshot(self) -> Any:
         """Everything that a run may not change if there is nothing new."""

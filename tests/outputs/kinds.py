@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.cli.command import Command
-from tests.cli.exported import FORMATS, QUICK, Event, exported
+from tests.cli.exported import FORMATS, QUICK, Event, exported, ocsf_texts
 from tests.outputs.delta_table import DeltaBucket, DeltaFolder
 from tests.outputs.iceberg_table import IcebergTable
 from tests.outputs.kind import Kind
@@ -28,6 +28,9 @@ class FileKind(Kind):
 
     def events(self) -> list[Event]:
         return exported(self.command.folder / self.to)
+
+    def ocsf(self) -> list[str]:
+        return ocsf_texts(self.command.folder / self.to)
 
 
 def _file(to: str) -> NewKind:

@@ -6,6 +6,7 @@ from pathlib import Path
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.outputs.form import AS_SENT
 from tap_audit_events.outputs.formats import FORMATS, form_of
 from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.state_file import StateFile
@@ -24,7 +25,7 @@ def new_output(folder: Path, to: str, state: str | None = "s.json") -> Output:
     """An output in a folder, with a state file there, or without one. No run holds its lock."""
     path = folder / to
     state_file = None if state is None else StateFile(folder / state, path)
-    return FORMATS[form_of(to)].new(path, state_file)
+    return FORMATS[form_of(to)].new(path, state_file, AS_SENT)
 
 
 def begun(folder: Path, to: str, state: str | None = "s.json") -> Output:

@@ -71,6 +71,9 @@ class PostgresTable(Kind):
         table = pa.Table.from_pylist(rows, SCHEMA)
         return list(map(without_nulls, of_table(table, Path("table"))))
 
+    def ocsf(self) -> list[str]:
+        return self.query("SELECT ocsf FROM audit_events")
+
     def snapshot(self) -> Any:
         """The places of the rows, and the transactions that wrote them."""
         return [

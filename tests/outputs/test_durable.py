@@ -17,6 +17,7 @@ import pytest
 
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.outputs import formats
+from tap_audit_events.outputs.form import AS_SENT
 from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.outputs.whole_file import WholeFile
 from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported, history
@@ -105,7 +106,7 @@ class Exporter:
     def export(self, until: int) -> None:
         """Export the events before this number, without those that the state covers."""
         state_file = None if self._state is None else StateFile(self._state, self.path)
-        output = formats.FORMATS[formats.form_of(self._to)].new(self.path, state_file)
+        output = formats.FORMATS[formats.form_of(self._to)].new(self.path, state_file, AS_SENT)
         start = output.begin().get("until", 0)
         try:
             if start < until:

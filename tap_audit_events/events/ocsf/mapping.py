@@ -53,13 +53,7 @@ class OcsfMapping:
             for name in ("vendor_name", "product_name")
             if not getattr(self, name).isprintable() or not getattr(self, name)
         ]
-        problems += [
-            f"The activity of the action type {sanitize(action_type)} is {sanitize(activity)}, but"
-            f" must be one of {', '.join(_IDS)}, or one of {', '.join(map(str, ACTIVITIES))}"
-            for action_type, activity in self.activities.items()
-            if _id_of(activity) is None
-        ]
-        if problems:
+        if problems := problems + activity_problems(self.activities):
             raise SettingsError(problems)
 
     @cached_property
@@ -67,6 +61,16 @@ class OcsfMapping:
         """The number of the activity of action types; `OTHER` for all that are not in it."""
         ids = {name: _id_of(activity) for name, activity in self.activities.items()}
         return _DOCUMENTED | {name: number for name, number in ids.items() if number is not None}
+
+
+def activity_problems(activities: Mapping[str, Any]) -> list[str]:
+    """A sentence for each action type that has no known activity."""
+    return [
+        f"The activity of the action type {sanitize(action_type)} is {sanitize(activity)}, but must"
+        f" be one of {', '.join(_IDS)}, or one of {', '.join(map(str, ACTIVITIES))}"
+        for action_type, activity in activities.items()
+        if _id_of(activity) is None
+    ]
 
 
 def _id_of(activity: Any) -> int | None:
