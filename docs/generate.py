@@ -23,6 +23,7 @@ import scale
 from singer_sdk.singerlib import StateMessage
 
 from tap_audit_events.api import arrow
+from tap_audit_events.api.columns import COLUMNS
 from tap_audit_events.config.names import ENVIRONMENT_PREFIX
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
@@ -167,7 +168,7 @@ def columns_table() -> str:
     """List each column of an export with its type, field and meaning."""
     rows = ["| column | type | field | meaning |", "|---|---|---|---|"]
     for column in arrow.SCHEMA:
-        path = arrow.COLUMNS[column.name]
+        path = COLUMNS[column.name]
         schema: dict[str, Any] = SCHEMA
         for name in path:
             schema = schema["properties"][name]

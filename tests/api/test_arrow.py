@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events import AuditEvents
-from tap_audit_events.api.arrow import COLUMNS, record_batch
+from tap_audit_events.api.arrow import record_batch
+from tap_audit_events.api.columns import COLUMNS
 from tap_audit_events.errors.exceptions import ContractError, RefusedError
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.sandbox import Fault, Service

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tap_audit_events.api.arrow import COLUMNS
+from tap_audit_events.api.columns import COLUMNS
 from tap_audit_events.sandbox import Service, generate
 from tests.integrations.pipeline import NOON
 from tests.project.pages import sections, shell
