@@ -26,11 +26,12 @@ PROJECT = Path(__file__).resolve().parent.parent
 TAP = "tap_audit_events"
 COMMAND = f"{TAP}.cli"
 _OUTPUTS = (
+    "csv_file",
     "day_folder",
     "delta_table",
     "duckdb_table",
     "iceberg_table",
-    "json_lines",
+    "lines_file",
     "parquet_file",
     "postgres_table",
     "single_file",

@@ -120,6 +120,8 @@ The end of the path selects the format:
   .duckdb    the table audit_events of a DuckDB file; other tables stay
   .jsonl     JSON Lines: one event per line, as the service sent it
   .jsonl.gz  the same, compressed
+  .csv       CSV: a text that could be a formula has an apostrophe in front
+  .csv.gz    the same, compressed
   /          a folder of Parquet files, with a subfolder for each UTC day
              (also without the slash, if the folder exists)
 
@@ -180,7 +182,9 @@ def export(to: str, table: str | None, state: Path | None, **options: Any) -> No
     audit-events count --by actor --format csv > actors.csv
 
 Every event in the range is read. Days are UTC days. If there are more than 200,000 different
-actions or actors, or 64 MB of their names, the last line counts the events of all others."""
+actions or actors, or 64 MB of their names, the last line counts the events of all others.
+
+With --format csv, a text that a spreadsheet could take for a formula begins with an apostrophe."""
 )
 @click.option(
     "--by",

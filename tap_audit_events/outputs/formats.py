@@ -172,10 +172,22 @@ def _duckdb_table(path: Path, state_file: StateFile | None, form: Form) -> Outpu
 def _json_lines(
     path: Path, state_file: StateFile | None, form: Form, *, compressed: bool = False
 ) -> Output:
-    from tap_audit_events.outputs.json_lines import JsonLinesWriter
+    from tap_audit_events.outputs.lines_file import LinesWriter, json_lines
     from tap_audit_events.outputs.single_file import SingleFile
 
-    new_writer = partial(JsonLinesWriter, form=form, compressed=compressed)
+    lines = partial(json_lines, form=form)
+    return SingleFile(path, partial(LinesWriter, lines=lines, compressed=compressed), state_file)
+
+
+def _csv(
+    path: Path, state_file: StateFile | None, form: Form, *, compressed: bool = False
+) -> Output:
+    from tap_audit_events.outputs.csv_file import csv_header, csv_lines
+    from tap_audit_events.outputs.lines_file import LinesWriter
+    from tap_audit_events.outputs.single_file import SingleFile
+
+    lines, header = partial(csv_lines, form=form), csv_header(form)
+    new_writer = partial(LinesWriter, lines=lines, header=header, compressed=compressed)
     return SingleFile(path, new_writer, state_file)
 
 
@@ -193,6 +205,8 @@ FORMATS: Final = {
     ".duckdb": Format("the table audit_events of a DuckDB file", _duckdb_table),
     ".jsonl": Format("JSON Lines: one event per line, as the service sent it", _json_lines),
     ".jsonl.gz": Format("JSON Lines, compressed", partial(_json_lines, compressed=True)),
+    ".csv": Format("CSV: one event per line, for spreadsheets", _csv),
+    ".csv.gz": Format("CSV, compressed", partial(_csv, compressed=True)),
     FOLDER: Format("a folder of Parquet files, a subfolder for each UTC day", _folder),
 }
 """The kinds of file, by the end of the path that selects each."""

@@ -10,10 +10,12 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tap_audit_events.api.arrow import COLUMNS, SCHEMA
+from tap_audit_events.api.arrow import SCHEMA
+from tap_audit_events.api.columns import COLUMNS
 from tap_audit_events.outputs import formats
 from tests.builders import an_event
 
@@ -24,6 +26,9 @@ FORMATS = tuple(f"events{suffix}" for suffix in formats.FORMATS)
 QUICK = ("events.duckdb", "events.jsonl", "events/")
 EVERY_FORMAT = [pytest.param(to, marks=() if to in QUICK else pytest.mark.long) for to in FORMATS]
 """Every format. Quick runs leave out those that write a single file as JSON Lines does."""
+
+LOADED_FORMATS = [each for each in EVERY_FORMAT if ".csv" not in str(each.values[0])]
+"""Every format that `verify` and `report` read."""
 
 HOSTILE = [
     an_event(id="1", at="2024-05-06T00:00:00Z", actor={"type": "robot", "id": "😀\u2028", "x": []}),
@@ -54,6 +59,8 @@ def exported(path: Path) -> list[Event]:
         return of_table(pq.read_table(path), path)
     if path.suffix == ".duckdb":
         return _of_duckdb(path)
+    if ".csv" in path.suffixes:
+        return of_table(csv_table(_data(path)), path)
     return [_loads(line) for line in _lines(path)]
 
 
@@ -65,15 +72,43 @@ def ocsf_texts(path: Path) -> list[str]:
     if path.suffix == ".duckdb":
         with duckdb.connect(str(path), read_only=True) as connection:
             return [text for (text,) in connection.sql("SELECT ocsf FROM audit_events").fetchall()]
+    if ".csv" in path.suffixes:
+        texts: list[str] = csv_table(_data(path))["ocsf"].to_pylist()
+        return texts
     return [line.decode() for line in _lines(path)]
 
 
-def _lines(path: Path) -> list[bytes]:
-    assert path.suffix in {".jsonl", ".gz"}
+def _data(path: Path) -> bytes:
+    assert path.suffix in {".jsonl", ".csv", ".gz"}
     data = path.read_bytes()
-    lines = gzip.decompress(data) if path.suffix == ".gz" else data
+    return gzip.decompress(data) if path.suffix == ".gz" else data
+
+
+def _lines(path: Path) -> list[bytes]:
+    lines = _data(path)
     assert not lines or lines.endswith(b"\n")
     return lines.split(b"\n")[:-1]
+
+
+def csv_table(lines: bytes) -> pa.Table:
+    """The values of a CSV file: without its marks of what could be a formula."""
+    table = pyarrow.csv.read_csv(
+        pa.BufferReader(lines),
+        read_options=pyarrow.csv.ReadOptions(block_size=1 << 30),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys([*COLUMNS, "ocsf"], pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    columns = {
+        name: [text and text.removeprefix("'") for text in values]
+        for name, values in table.to_pydict().items()
+    }
+    times = map(datetime.fromisoformat, columns["occurred_at"])
+    return pa.table({**columns, "occurred_at": pa.array(times, SCHEMA.field("occurred_at").type)})
 
 
 def expected(events: Iterable[Event]) -> list[Event]:

@@ -60,7 +60,7 @@ def test_options_that_a_table_does_not_have_are_refused(prefix: str, command: Co
     assert "--table names a table of PostgreSQL" in refused(done)
 
 
-@pytest.mark.parametrize("to", ["events", "events.csv", ".parquet"])
+@pytest.mark.parametrize("to", ["events", "events.xlsx", ".parquet"])
 def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
     error = refused(command("export", "--to", to))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tap_audit_events.api.arrow import COLUMNS
+from tap_audit_events.api.columns import COLUMNS
 
 PARTS = ("action", "actor", "context", "scope", "entity")
 

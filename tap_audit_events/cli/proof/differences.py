@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, get_args
 
-from tap_audit_events.cli.terminal.tables import csv_line, shown
+from tap_audit_events.cli.terminal.tables import shown
+from tap_audit_events.outputs.csv_file import csv_cells
 from tap_audit_events.outputs.whole_file import WholeFile
 
 SHOWN: Final = 20
@@ -43,7 +44,7 @@ class DifferenceLists:
         self.totals: dict[Kind, int] = dict.fromkeys(get_args(Kind), 0)
         self._file = file
         if file is not None:
-            file.write_bytes(csv_line(Difference._fields).encode())
+            file.write([csv_cells(Difference._fields).encode()])
 
     def add(self, difference: Difference) -> None:
         """Add an event to its list."""
@@ -52,7 +53,7 @@ class DifferenceLists:
         if len(first) < SHOWN:
             first.append(difference)
         if self._file is not None:
-            self._file.write_bytes(csv_line(difference).encode())
+            self._file.write([csv_cells(difference).encode()])
 
     def summary(self) -> str:
         """How many events of each kind there are; empty if there are none."""

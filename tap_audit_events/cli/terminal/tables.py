@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-_END: Final = "\r\n"
-"""Python 3.11 and 3.12 quote a line break in a value only if lines end with it."""
-
-
-def csv_line(values: Iterable[object]) -> str:
-    """A line that any reader understands: values with commas, quotes or line breaks are quoted."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator=_END).writerow(values)
-    return text.getvalue().removesuffix(_END) + "\n"
+from tap_audit_events.outputs.csv_file import csv_cells
 
 
 def shown(text: str) -> str:
@@ -43,7 +33,8 @@ def _as_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    return "".join(map(csv_line, [columns, *([row[name] for name in columns] for row in rows)]))
+    lines = [columns, *([row[name] for name in columns] for row in rows)]
+    return "".join(csv_cells(line) + "\n" for line in lines)
 
 
 def _as_json(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:

@@ -20,7 +20,7 @@ from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.cli.command import Command
-from tests.cli.exported import EVERY_FORMAT
+from tests.cli.exported import LOADED_FORMATS
 
 NOW = datetime(2027, 1, 1)  # noqa: DTZ001 - in UTC
 COVERAGE = (
@@ -58,7 +58,7 @@ def test_without_coverage_records_a_report_says_that_gaps_are_not_known(warehous
     assert summary(calendar).startswith("1 events in 2026; there are no coverage records, so")
 
 
-@pytest.mark.parametrize("to", [*EVERY_FORMAT, "events.duckdb"])
+@pytest.mark.parametrize("to", [*LOADED_FORMATS, "events.duckdb"])
 def test_a_report_can_be_made_of_an_export(
     to: str,
     service: Service,

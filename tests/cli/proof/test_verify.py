@@ -24,11 +24,11 @@ from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import ORGANIZATION_ID, an_event
 from tests.cli.command import Command
-from tests.cli.exported import EVERY_FORMAT, HOSTILE
+from tests.cli.exported import HOSTILE, LOADED_FORMATS
 from tests.cli.verifying import EVENTS, counts, lines, verify
 
 
-@pytest.mark.parametrize("to", EVERY_FORMAT)
+@pytest.mark.parametrize("to", LOADED_FORMATS)
 def test_an_export_is_equal_to_the_service(to: str, service: Service, command: Command) -> None:
     """This holds for each format, and for times of nine digits."""
     service.add([*EVENTS, *HOSTILE])
