@@ -32,7 +32,7 @@ class Sync:
         self._writer = writer
         self._runtime = runtime
         self._logger = logger
-        self._is_running = False
+        self._is_running = self._has_news = False
         self._records = 0
         self._changed: dict[str, Organization] = {}
         self._new_states: dict[str, dict[str, Any]] = {}
@@ -65,12 +65,15 @@ class Sync:
                 for page in pages:
                     if page is not None:
                         self._changed[page.organization.organization_id] = page.organization
+                        bookmark = page.organization.bookmark
                         with page:
                             self._write_records(page)
+                        if page.texts or page.organization.bookmark != bookmark:
+                            self._has_news = True
                         if page.is_last:
                             self._keep_states()  # so that it need not stay in memory
                     report.page(page)
-                    if self._writer.record_count and self._writer.state_is_due:
+                    if self._has_news and self._writer.state_is_due:
                         self._write_state()
             report.done(records=self._records, left_out=0)
         finally:
@@ -96,6 +99,7 @@ class Sync:
         """Write STATE for the records written so far."""
         self._keep_states()
         self._writer.write_state(self._states.with_changed(self._new_states))
+        self._has_news = False
 
     def _write_status(self, status: str) -> None:
         self._writer.write(stream_status(status, milliseconds_at(self._runtime.now())))

@@ -67,6 +67,7 @@ class AuditEvents:
         start_date: date | str | None = None,
         end_date: date | str | None = None,
         action_types: Sequence[str] | None = None,
+        exclude_action_types: Sequence[str] | None = None,
         page_size: int | None = None,
         concurrency: int | None = None,
         lookback_seconds: int | None = None,
@@ -134,8 +135,8 @@ class AuditEvents:
 
         Store each page's `EventPage.state` with its events, and pass the last state to the next
         call: it reads the events that are new or became visible late, each once. If there is no
-        page, keep the state that you have. If the service sends events out of order, a page may
-        have no events, only a newer state.
+        page, keep the state that you have. If the service sends events out of order, or
+        the settings exclude all events of a page, it has no events, only a newer state.
 
         Close the iterator to end early (``contextlib.closing``); this ends its connections and
         threads. Only one thread at a time may advance it, and any thread may close it; a fork of

@@ -35,7 +35,7 @@ _DAYS: Final = (
     f"WITH {{source}}, {TIMES} SELECT {DAY}, count(*) FROM times"
     " WHERE microsecond BETWEEN ? AND ? GROUP BY 1"
 )
-_ALL_ACTION_TYPES: Final = ("", "[]", "{}")
+_EMPTY_ARRAYS: Final = ("", "[]", "{}")
 """An empty array as text, in each of the ways in which loaders store arrays."""
 
 
@@ -137,15 +137,18 @@ def _spans(database: Database, table: str, types: Mapping[str, str]) -> str:
         database.timestamp(TimeColumn(name, types.get(name, "").lower()))
         for name in ("covered_from", "covered_until")
     ]
-    limited = "false"
-    if "action_types" in types:
-        all_types = ", ".join(f"'{each}'" for each in _ALL_ACTION_TYPES)
-        limited = f"coalesce(CAST(action_types AS VARCHAR) NOT IN ({all_types}), false)"
+    empty = ", ".join(f"'{each}'" for each in _EMPTY_ARRAYS)
+    limits = [
+        f"coalesce(CAST({name} AS VARCHAR) NOT IN ({empty}), false)"
+        for name in ("action_types", "exclude_action_types")
+        if name in types
+    ]
+    limited = " OR ".join(limits) or "false"
     # A UUID may be in any form, as in the table of events.
     organization = "lower(translate(CAST(organization_id AS VARCHAR), '{}-', ''))"
     records = (
         f"SELECT {organization} AS organization_id, {times[0]} AS covered_from,"
-        f" {times[1]} AS covered_until, {limited} AS is_limited FROM {quoted(table)}"
+        f" {times[1]} AS covered_until, ({limited}) AS is_limited FROM {quoted(table)}"
     )
     with_times = "covered_from IS NOT NULL AND covered_until IS NOT NULL"
     return f"SELECT * FROM ({records}) AS records WHERE {with_times}"

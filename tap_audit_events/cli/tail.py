@@ -45,7 +45,8 @@ def run_tail(
         runtime = replace(common.runtime(), connections=connections)
         begun_at = instant_of(runtime.now())
         retrying = Retrying(runtime.stop, logger, interval_seconds)
-        count, wanted = (lines, filters) if lines else (1, EVERY_EVENT)
+        printed = structs.replace(filters, exclude_action_types=settings.exclude_action_types)
+        count, wanted = (lines, printed) if lines else (1, EVERY_EVENT)
         start, error = retrying.call(
             lambda: start_of_newest(count, wanted, settings, runtime=runtime, logger=logger)
         )

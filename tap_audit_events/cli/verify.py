@@ -110,6 +110,10 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
                 common.logger.warning(
                     "action_types is set: loaded events of other types count as too many"
                 )
+            if settings.exclude_action_types:
+                common.logger.warning(
+                    "exclude_action_types is set: loaded events of these types count as too many"
+                )
             comparison = Comparison(
                 database,
                 within,

@@ -143,6 +143,16 @@ class Settings(WithSecrets, frozen=True, kw_only=True):
             "check": checks.action_types,
         },
     )] = ()
+    exclude_action_types: Annotated[tuple[str, ...], Meta(
+        title="Action types to exclude",
+        description="Events with one of these values of action.type are read but not delivered, for"
+        ' example ["user_sign_in"]. A type cannot be in action_types too.',
+        examples=[["user_sign_in"]],
+        extra={
+            "expected": 'a list of strings, for example ["user_sign_in"]',
+            "check": checks.action_types,
+        },
+    )] = ()
     page_size: Annotated[int, Meta(
         ge=1, le=1000, title="Page size",
         description="Maximum number of events per request, {bounds}.",

@@ -1,4 +1,4 @@
-"""Chooses events by the actor who caused them and the entity that they concerned."""
+"""Chooses events by actor, by entity, and by the action types to leave out."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final, Self
 
 import msgspec
 
+from tap_audit_events.events.action_types import has_action_type
 from tap_audit_events.events.exact_json import JsonText, decode_with
 
 _ABSENT = msgspec.Raw(b"null")
@@ -21,10 +22,12 @@ class EventFilter(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     Attributes:
         actor: the actor has one of these ids or addresses.
         entity: the same for the entity; if both are given, both must match.
+        exclude_action_types: the event has none of these action types.
     """
 
     actor: tuple[str, ...] = ()
     entity: tuple[str, ...] = ()
+    exclude_action_types: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, actor: Iterable[str], entity: Iterable[str]) -> Self:
@@ -32,7 +35,7 @@ class EventFilter(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         return cls(tuple(sorted({*actor})), tuple(sorted({*entity})))
 
     def __bool__(self) -> bool:
-        return bool(self.actor or self.entity)
+        return bool(self.actor or self.entity or self.exclude_action_types)
 
     def positions(self, texts: Sequence[JsonText]) -> Sequence[int]:
         """Which of some events match.
@@ -49,6 +52,8 @@ class EventFilter(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         ]
 
         def matches(text: JsonText) -> bool:
+            if has_action_type(text, self.exclude_action_types):
+                return False
             event = decode_with(_decode_event, text)
             for part, ids, emails in tests:
                 try:

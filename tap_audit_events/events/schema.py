@@ -107,6 +107,11 @@ COVERAGE_SCHEMA: Final[dict[str, Any]] = {
         "action_types": _nullable(
             "array", "The setting action_types; empty for all events.", items={"type": ["string"]}
         ),
+        "exclude_action_types": _nullable(
+            "array",
+            "The setting exclude_action_types; events of these types are not delivered.",
+            items={"type": ["string"]},
+        ),
         "events": _nullable("integer", "Events delivered since the record before."),
         "late_events": _nullable("integer", "How many of them are dated before covered_from."),
         "first_event_at": _time("Time of the oldest of them."),

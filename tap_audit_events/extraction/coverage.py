@@ -22,12 +22,14 @@ class Coverage(msgspec.Struct):
         covered_from: start of the next record. Earlier records cover everything before it that was
             requested. All times are texts in UTC form.
         action_types: which events are requested, empty for all.
+        exclude_action_types: which events are left out.
         previous_digest: the digest of the previous record, None for the first one.
         digest: the digest of the events counted so far: see `digest_number`.
     """
 
     covered_from: str
     action_types: list[str]
+    exclude_action_types: list[str]
     previous_digest: _Digest | None = None
     events: int = 0
     late_events: int = 0
@@ -70,7 +72,9 @@ class Coverage(msgspec.Struct):
         }
 
     def following(self, covered_until: Instant) -> Coverage:
-        return Coverage(text_of(covered_until), self.action_types, self.digest)
+        return Coverage(
+            text_of(covered_until), self.action_types, self.exclude_action_types, self.digest
+        )
 
     # STATE
 
@@ -81,6 +85,7 @@ class Coverage(msgspec.Struct):
     def from_json(cls, value: Mapping[str, Any]) -> Coverage:
         """The coverage in an object that `to_json` returned; `ValueError` for any other object."""
         try:
+            value = {"exclude_action_types": [], **value}  # older versions could exclude nothing
             # Not strict: tools that store states may write an integer as 3.0.
             coverage = msgspec.convert(value, cls, strict=False)
             if {**value, **coverage.to_json()} != value:
@@ -107,6 +112,7 @@ def continued_chain(
     *,
     range_start: Instant | None,
     action_types: Collection[str],
+    exclude_action_types: Collection[str] = (),
     watermark: Watermark,
     read_until: Instant,
 ) -> Coverage:
@@ -118,13 +124,16 @@ def continued_chain(
         chain: that of earlier runs, None if there is none.
         range_start: the start of the range that this run reads.
         action_types: those of this run.
+        exclude_action_types: those of this run.
         watermark: what earlier runs delivered.
         read_until: the bookmark that the last run left, `EARLIEST` if there is none.
     """
     if chain is not None:
         is_adjacent = range_start is None or range_start <= max(chain.start, read_until)
         is_covered = (watermark.covered_from or EARLIEST) <= chain.start
-        if is_adjacent and is_covered and set(chain.action_types) == set(action_types):
+        is_same = set(chain.action_types) == set(action_types)
+        is_same = is_same and set(chain.exclude_action_types) == set(exclude_action_types)
+        if is_adjacent and is_covered and is_same:
             return chain
     start = max(watermark.bookmark or EARLIEST, range_start or EARLIEST)
-    return Coverage(text_of(start), list(action_types))
+    return Coverage(text_of(start), list(action_types), list(exclude_action_types))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, TypeVar
 
 from tap_audit_events.errors.exceptions import sanitize, service_error
+from tap_audit_events.events.action_types import has_action_type
 from tap_audit_events.events.instants import EARLIEST, LATEST, NEVER, Instant, seconds_between
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
@@ -24,7 +25,8 @@ class Delivery:
     """Drops the events of each page that were delivered before, and counts those delivered.
 
     The events of a page are chosen, written, and then committed. So the watermark never contains an
-    event that was not written.
+    event that was not written. Events of `exclude_action_types` are not chosen; they move the
+    bookmark when the rest of their page is written.
 
     Attributes:
         watermark: what this run and earlier runs delivered.
@@ -34,20 +36,23 @@ class Delivery:
         delivered: events delivered by this run.
         repeats: events dropped because they were delivered before.
         outside: events dropped because they lie outside of the requested range.
+        excluded: new events left out because of their action type.
         late: events delivered that lie before the bookmark at the start of the run.
         latest_seconds: how far the earliest late event lies before this bookmark.
     """
 
-    def __init__(self, watermark: Watermark) -> None:
+    def __init__(self, watermark: Watermark, exclude_action_types: Collection[str] = ()) -> None:
         self.watermark = watermark
         self.coverage: Coverage | None = None
         self.was_in_order = True
         self.had_empty_cursor = False
-        self.delivered = self.repeats = self.outside = self.late = 0
+        self.delivered = self.repeats = self.outside = self.excluded = self.late = 0
         self.latest_seconds = 0.0
         self._bookmark_before = watermark.bookmark or NEVER
         self._range_start = LATEST
         self._expected: dict[str, Instant] = {}
+        self._exclude_action_types = frozenset(exclude_action_types)
+        self._excluded_instants: Sequence[Instant] = ()  # of the page that was chosen from last
 
     def choose(self, read: WindowPage) -> Sequence[int]:
         """The positions of the events to deliver: those of the window that no run has delivered.
@@ -59,7 +64,7 @@ class Delivery:
         self._range_start = min(self._range_start, read.window.start or EARLIEST)
         if self._expected:
             self._check_expected(read)
-        return self._to_deliver(read)
+        return self._without_excluded(self._to_deliver(read), read.page)
 
     def commit(self, read: WindowPage, chosen: Sequence[int], written: int) -> None:
         """Count the first `written` of the chosen events as delivered.
@@ -74,7 +79,11 @@ class Delivery:
             self.coverage.add(ids, instants, pick(page.texts, positions))
         self.delivered += len(ids)
         self._count_late(instants)
-        if read.completes_window and written == len(chosen):
+        if written < len(chosen):
+            return
+        self.excluded += sum(each > self._bookmark_before for each in self._excluded_instants)
+        self.watermark.pass_over(self._excluded_instants, moves_bookmark=read.in_order)
+        if read.completes_window:
             self.watermark.settle(read.window.limit)
 
     def _to_deliver(self, read: WindowPage) -> Sequence[int]:
@@ -90,6 +99,18 @@ class Delivery:
         requested, left_out = window.rounded, set(fresh).difference(due)
         self.outside += sum(not requested.holds(page.instants[each]) for each in left_out)
         return due
+
+    def _without_excluded(self, positions: Sequence[int], page: Page) -> Sequence[int]:
+        if not self._exclude_action_types:
+            return positions
+        kept = [
+            each
+            for each in positions
+            if not has_action_type(page.texts[each], self._exclude_action_types)
+        ]
+        excluded = set(positions).difference(kept)
+        self._excluded_instants = [page.instants[each] for each in excluded]
+        return kept
 
     def _is_due(self, instant: Instant, window: Window) -> bool:
         """Whether an event that was not delivered yet is delivered with this window.

@@ -19,7 +19,9 @@ VERSION: Final = 2
 """Version 1 had the ids themselves, with one instant for all of them; it is still read."""
 
 
-_PLAIN: Final = frozenset({"bookmark", "read_until", "organization_id", "action_types", "coverage"})
+_PLAIN: Final = frozenset({
+    "bookmark", "read_until", "organization_id", "action_types", "exclude_action_types", "coverage",
+})  # fmt: skip
 """What a state without ids has: see `plain_state`."""
 
 
@@ -38,6 +40,7 @@ def to_run_state(
     *,
     organization_id: str,
     action_types: Iterable[str],
+    exclude_action_types: Iterable[str] = (),
     coverage: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The state for the next run; without a bookmark if nothing was delivered yet.
@@ -56,6 +59,8 @@ def to_run_state(
             "organization_id": organization_id,
             "action_types": list(action_types),
         }
+        if excluded := list(exclude_action_types):
+            state["exclude_action_types"] = excluded
         if watermark.covered_from is not None:
             state["covered_from"] = text_of(watermark.covered_from)
     if coverage is not None:
@@ -122,8 +127,11 @@ def chain_of(state: Mapping[str, Any]) -> Coverage | None:
 def is_run_state(value: object) -> bool:
     """Whether a value has the outer shape of a state."""
     match value:
-        case {"organization_id": str(), "action_types": [*types]}:
-            return all(isinstance(name, str) for name in types)
+        case {"organization_id": str(), "action_types": [*types], **others}:
+            excluded = others.get("exclude_action_types", [])
+            return isinstance(excluded, list) and all(
+                isinstance(name, str) for name in (*types, *excluded)
+            )
     return False
 
 

@@ -6,7 +6,8 @@ Three things always hold:
 - The id of every delivered event that is dated at or after `ids_from` is known.
 - `ids_from` is not after the bookmark. A run that starts there misses nothing and repeats nothing.
 
-"Before the bookmark" means: from `covered_from` on. Older events were never requested.
+"Before the bookmark" means: from `covered_from` on. Older events were never requested. Events that
+the settings exclude are not delivered and have no ids: they are excluded again each time.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class Watermark:
         self._lookback_seconds = max(lookback_seconds, MIN_LOOKBACK_SECONDS)
         self._max_remembered_ids = MAX_REMEMBERED_IDS
         self.dropped_until = NEVER
+        self._passed_until = NEVER
         self._held: list[Known] = [
             (group.until, digest) for group in groups for digest in group.split()
         ]
@@ -182,14 +184,25 @@ class Watermark:
         self._ids.update(ids)
         self._trim()
 
-    def settle(self, until: Instant) -> None:
-        """Move the bookmark to the newest event delivered up to an instant, and never back.
+    def pass_over(self, instants: Sequence[Instant], *, moves_bookmark: bool) -> None:
+        """Move the bookmark over events that are not to be delivered, as `deliver` does."""
+        if not instants:
+            return
+        newest = max(instants)
+        moved = newest if moves_bookmark else EARLIEST
+        self.bookmark = max(self.bookmark or moved, moved)
+        self._passed_until = max(self._passed_until, newest)
 
-        To be called when every event before `until` has been delivered.
+    def settle(self, until: Instant) -> None:
+        """Move the bookmark to the newest event delivered or passed up to an instant, never back.
+
+        To be called when every event before `until` has been delivered or passed.
         """
         count = bisect_right(self._held, until, key=_instant_of)
-        if count:
-            newest = self._held[count - 1][0]
+        newest = self._held[count - 1][0] if count else NEVER
+        if self._passed_until <= until:
+            newest = max(newest, self._passed_until)
+        if newest > NEVER:
             self.bookmark = max(self.bookmark or newest, newest)
 
     def _trim(self) -> None:

@@ -115,6 +115,7 @@ class Report:
         self._total.update(
             late=delivery.late,
             repeats=delivery.repeats,
+            excluded=delivery.excluded,
             windows=organization.windows,
             ended=1,
             active=bool(delivery.delivered),
@@ -156,11 +157,14 @@ class Report:
         if only is not None and only.window is None:
             return
         late = f", the latest by {self._latest_seconds:.0f} s" if total["late"] else ""
+        excluded = ""
+        if total["excluded"]:
+            excluded = f"; {total['excluded']} left out by exclude_action_types"
         self._logger.info(
-            "Done: %s; %d of them late%s; %d dropped as delivered before;"
+            "Done: %s; %d of them late%s; %d dropped as delivered before%s;"
             " requests: %d, windows: %d, retries: %d; %.1f s waited for retries; %s",
             _delivered(total["delivered"], records, left_out), total["late"], late,
-            total["repeats"], requests.sent, total["windows"], requests.retries,
+            total["repeats"], excluded, requests.sent, total["windows"], requests.retries,
             requests.retry_wait_seconds,
             self._organizations() if only is None else self._bookmark_and_lag(only),
         )  # fmt: skip

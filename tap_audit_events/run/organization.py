@@ -111,7 +111,7 @@ class Organization:
             ids_from=watermark.ids_from,
         )
         watermark.start_at(settings.start_date)
-        self.delivery = Delivery(watermark)
+        self.delivery = Delivery(watermark, settings.exclude_action_types)
         if window is None:
             return
         if self._counts_coverage:
@@ -119,6 +119,7 @@ class Organization:
                 chain,
                 range_start=window.start,
                 action_types=settings.action_types,
+                exclude_action_types=settings.exclude_action_types,
                 watermark=watermark,
                 read_until=read_until(given),
             )
@@ -158,6 +159,7 @@ class Organization:
             self.delivery.watermark.snapshot(),
             organization_id=self.organization_id,
             action_types=self.settings.action_types,
+            exclude_action_types=self.settings.exclude_action_types,
             coverage=self._coverage_json(given),
         )
 

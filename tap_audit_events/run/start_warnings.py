@@ -34,6 +34,13 @@ def warn_of_gaps(
             ", ".join(map(sanitize, added)) or "the other types",
             _WITHOUT_STATE,
         )
+    if excluded := types_no_longer_excluded(state, settings):
+        logger.warning(
+            "exclude_action_types was narrowed since the bookmark was written: older events of %s"
+            " were left out. %s",
+            ", ".join(map(sanitize, excluded)),
+            _WITHOUT_STATE,
+        )
     for warning in start_warnings(watermark, settings, instant_of(now)):
         logger.warning("%s", warning)
 
@@ -50,6 +57,15 @@ def types_never_requested(
     if not earlier or (action_types and set(action_types) <= set(earlier)):
         return None
     return [name for name in action_types if name not in earlier]
+
+
+def types_no_longer_excluded(state: Mapping[str, Any], settings: Settings) -> list[str]:
+    """The action types that this run delivers, although the run before the state left them out."""
+    return [
+        name
+        for name in state.get("exclude_action_types", ())
+        if name not in settings.exclude_action_types and name in (settings.action_types or [name])
+    ]
 
 
 def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> Iterator[str]:

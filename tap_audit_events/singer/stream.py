@@ -134,8 +134,11 @@ class AuditEventsStream(ExactStream):
             for page in pages:
                 if page is not None:
                     self._note(page)
+                    bookmark = page.organization.bookmark
                     with page:
                         self._write(page)
+                    if page.organization.bookmark != bookmark:  # also without a record
+                        self._has_news = True
                     if page.is_last:
                         self._end(page.organization)
                 report.page(page)

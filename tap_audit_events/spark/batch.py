@@ -69,7 +69,7 @@ def _action_types(settings: Settings, found: Wanted) -> tuple[str, ...]:
     if found.action_types is None:
         return settings.action_types
     configured = settings.action_types or found.action_types
-    return tuple(sorted(found.action_types & set(configured)))
+    return tuple(sorted((found.action_types & set(configured)) - {*settings.exclude_action_types}))
 
 
 def _ranges(settings: Settings, found: Wanted, now: datetime) -> dict[str, Range]:

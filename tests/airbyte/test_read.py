@@ -55,6 +55,21 @@ def test_a_record_has_the_bytes_of_the_service(service: Service, source: Source)
     assert line.startswith(begin % text.encode())
 
 
+def test_excluded_events_move_the_state(service: Service, source: Source) -> None:
+    """Each page has a STATE, also without a record; the next run continues after them."""
+    service.add(events("08:00:00"))
+    service.add(
+        an_event(id=f"{n}", at=f"2024-05-06T09:00:0{n}Z", action_type="noise") for n in range(9)
+    )
+    settings = {"exclude_action_types": ["noise"], "page_size": 2, "lookback_seconds": 0}
+    done = source("read", **settings).raise_for_exit_code()
+    assert done.ids == ["08:00:00"]
+    assert len(done.states) > 3
+    again = source("read", state=[done.states[-1]], **settings).raise_for_exit_code()
+    assert again.ids == []
+    assert service.requests[-1].params["startTime"] == "2024-05-06T09:00:08Z"
+
+
 def test_an_incremental_run_continues(service: Service, source: Source) -> None:
     """New and late events are read once each, and a run without new events has none."""
     service.add(events("08:00:00", "08:01:00", "08:02:00"))

@@ -15,6 +15,7 @@ from tap_audit_events import (
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import COUNT, events, expected, first_pages, ids, stored
+from tests.builders import an_event
 from tests.loaders import hostile
 from tests.shared_server import an_id
 
@@ -56,6 +57,21 @@ def test_a_last_page_without_events_completes_a_range_out_of_order(
     assert sorted(ids(pages)) == expected(40)
     assert ids(log.pages(state=stored(pages[-1].state))) == expected(45)[40:]
     assert len(service.requests) == 4
+
+
+def test_a_page_of_excluded_events_has_only_a_state(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """A call that continues there does not read them again."""
+    service.add([an_event(id="x", at="2024-05-06T07:00:00Z", action_type="b"), *events(1, 45)])
+    log = AuditEvents(**settings, page_size=20, exclude_action_types=["workspace_create"])
+    pages = list(log.pages())
+    assert [len(page) for page in pages] == [1, 0, 0]
+    state = stored(pages[-1].state)
+    service.requests.clear()
+    later = AuditEvents(**settings, lookback_seconds=0, exclude_action_types=["workspace_create"])
+    assert not list(later.pages(state=state))
+    assert service.requests[0].params["startTime"] == "2024-05-06T07:00:44Z"
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -30,6 +30,7 @@ WRONG: dict[str, list[Any]] = {
     "start_date": ["yesterday", 5],
     "end_date": ["2024-5-6"],
     "action_types": ["a", ["a,b"], [5]],
+    "exclude_action_types": ["a", [5]],
     "page_size": [0, 1001, "x", True, Decimal("NaN")],
     "concurrency": [0, 33],
     "lookback_seconds": [-1],

@@ -42,6 +42,22 @@ def test_the_last_events_of_an_instant_are_printed_if_it_has_more_than_requested
     assert ids(command("tail", "-n", "3").lines) == ["047", "048", "049"]
 
 
+@pytest.mark.parametrize("n", [1, 12, 100])
+def test_excluded_events_do_not_count(n: int, service: Service, command: Command) -> None:
+    """They are neither printed nor counted, also if most events are excluded."""
+    shown = history(30)
+    noise = [
+        each | {"id": f"{each['id']}-{copy}", "action": {"type": "noise"}}
+        for copy in range(50)
+        for each in shown
+    ]
+    service.add([*shown, *noise])
+
+    done = command("tail", "-n", str(n), TAP_AUDIT_EVENTS_EXCLUDE_ACTION_TYPES='["noise"]')
+
+    assert ids(done.raise_for_exit_code().lines) == [each["id"] for each in shown][-n:]
+
+
 def test_without_events_there_are_no_lines(command: Command) -> None:
     assert command("tail").raise_for_exit_code().stdout == b""
 

@@ -82,6 +82,10 @@ BAD: dict[str, dict[str, tuple[object, ...]]] = {
         "has white space at the start or end": (["a", " b"], ["a "]),
         "has a control character in an item": (["a\nb"], ["\ud800"]),
     },
+    "exclude_action_types": {
+        "must be a list of strings": ("user_sign_in", [1]),
+        "has an empty item": ([""],),
+    },
     "page_size": {
         "is 5000: it must be 1 to 1000": (5000,),
         "must be a whole number, 1 to 1000": (1.5, True, "many", "\ud800", float("nan"), 1e300),
@@ -177,6 +181,13 @@ def test_an_end_before_the_start_is_refused() -> None:
     dates = {"start_date": "2026-01-01T01:00:00+01:00", "end_date": "2025-12-31T23:59:59.999Z"}
     (line,) = lines_of(GOOD | dates)
     assert line.startswith("end_date is before start_date")
+
+
+def test_a_type_that_is_both_read_and_excluded_is_refused() -> None:
+    """The error names it."""
+    types = {"action_types": ["a", "b"], "exclude_action_types": ["c", "b"]}
+    (line,) = lines_of(GOOD | types)
+    assert line.startswith("action_types and exclude_action_types both have 'b':")
 
 
 def test_an_organization_keeps_the_file_of_its_token(tmp_path: Path) -> None:

@@ -92,11 +92,12 @@ def test_a_token_in_place_of_a_path_is_not_shown(option: str) -> None:
             f"https://{GOOD['access_token']}.localhost:1".upper().replace("HTTPS", "https"),
         ),
         ("action_types", ["workspace_create", f"x{GOOD['access_token']}"]),
+        ("exclude_action_types", [f"x{GOOD['access_token']}"]),
         ("user_agent", f"tap {GOOD['access_token']}"),
     ],
 )
 def test_a_setting_that_would_send_the_token_is_refused(name: str, value: object) -> None:
-    """The token is sent in the Authorization header only, so not in a URL or another header."""
+    """The token goes into the Authorization header only: not into a URL, or into the state."""
     line = only_error(run(GOOD | {name: value}))
     assert line == f"AE-SETTINGS: {name} contains the access token: remove it from there"
 

@@ -39,7 +39,7 @@ def record_of(coverage: Coverage) -> dict[str, Any]:
 
 
 def counted(*parts: Sequence[Event]) -> Coverage:
-    coverage = Coverage(text_of(START), ["a"], previous_digest="ab" * 32)
+    coverage = Coverage(text_of(START), ["a"], [], previous_digest="ab" * 32)
     for part in parts:
         add(coverage, part)
     return coverage
@@ -137,8 +137,18 @@ def test_a_coverage_of_an_earlier_version_is_read() -> None:
     assert (coverage.start, coverage.events, coverage.digest) == (START, 1, "cd" * 32)
 
 
-@pytest.mark.parametrize("name", list(GOOD))
-@pytest.mark.parametrize("value", [..., {}, "x", -1.5])
+WRONG: tuple[Any, ...] = (..., {}, "x", -1.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name in GOOD
+        for value in WRONG
+        if (name, value) != ("exclude_action_types", ...)  # not in a state of an earlier version
+    ],
+)
 def test_a_coverage_in_another_form_is_refused(name: str, value: object) -> None:
     """Every wrong value leads to the same error, which contains no secret."""
     broken = dict(GOOD)

@@ -1,9 +1,11 @@
 """Each event of the pages is delivered once, for any pages, runs and repeats by the service."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -128,14 +130,30 @@ def test_late_events_are_counted_and_the_greatest_delay_is_kept() -> None:
     assert (delivery.delivered, delivery.late, delivery.latest_seconds) == (4, 2, 7.5)
 
 
+@pytest.mark.parametrize(("written", "bookmark"), [(0, None), (1, at(2)), (2, at(4))])
+def test_excluded_events_move_the_bookmark_if_the_others_are_written(
+    written: int, bookmark: Instant | None
+) -> None:
+    """The bookmark would otherwise pass events that are not written."""
+    types = {at(1): "noise", at(2): "x", at(3): "x", at(4): "noise"}
+    page = a_page([(instant, instant) for instant in types])
+    texts = [f'{{"action":{{"type":"{each}"}}}}'.encode() for each in types.values()]
+    read = WindowPage(EVERYTHING, replace(page, texts=texts), True, True)
+    delivery = Delivery(Watermark(), {"noise"})
+    chosen = delivery.choose(read)
+    delivery.commit(read, chosen, written)
+    assert list(chosen) == [1, 2]
+    assert delivery.watermark.bookmark == bookmark
+
+
 def test_written_events_are_added_to_the_coverage() -> None:
     """If some events of a page were delivered before, only the new ones are added."""
     events = [("a", at(1)), ("b", at(2)), ("c", at(3))]
     delivery = Delivery(Watermark())
     delivered(delivery, a_page(events[:1]))
-    delivery.coverage = Coverage(text_of(at(0)), [])
+    delivery.coverage = Coverage(text_of(at(0)), [], [])
     delivered(delivery, a_page(events))
-    expected, page = Coverage(text_of(at(0)), []), a_page(events[1:])
+    expected, page = Coverage(text_of(at(0)), [], []), a_page(events[1:])
     expected.add(page.ids, page.instants, page.texts)
     assert delivery.coverage == expected
     assert delivery.coverage.events == 2

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant, parse_instant
 from tap_audit_events.extraction.id_groups import Group
+from tap_audit_events.extraction.run_state import is_run_state, to_run_state
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tests.extraction.watermarks import at, deliver, digests_of, from_json, to_json
 
@@ -59,6 +60,18 @@ def test_covered_from_is_an_optional_key() -> None:
     assert read(GOLDEN).covered_from is None
     at_the_bookmark = read(GOLDEN | {"covered_from": "2026-01-01T00:00:10Z"})
     assert at_the_bookmark.covered_from == at(100)
+
+
+def test_excluded_types_are_an_optional_key() -> None:
+    """Without the setting, the state is that of earlier versions."""
+    state = to_run_state(
+        read(GOLDEN), organization_id="", action_types=[], exclude_action_types=["x"]
+    )
+    assert state == GOLDEN | {"exclude_action_types": ["x"]}
+    assert to_json(read(state)) == GOLDEN
+    assert is_run_state(state)
+    for value in ([5], "x", None):
+        assert not is_run_state(state | {"exclude_action_types": value})
 
 
 def test_numbers_may_be_written_with_a_fraction() -> None:

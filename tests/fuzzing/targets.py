@@ -24,9 +24,10 @@ from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.page import parse_page
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.events.text_repair import storable
-from tap_audit_events.run.start_warnings import types_never_requested
+from tap_audit_events.run.start_warnings import types_never_requested, types_no_longer_excluded
 from tap_audit_events.singer.state import run_state_of
 from tests.extraction.watermarks import bookmark_of, read_bookmark
+from tests.fuzzing import checks
 from tests.fuzzing.checks import (
     GOOD,
     TOKEN,
@@ -69,6 +70,7 @@ def state(data: bytes) -> bool:
         check_state(document)
         bookmark = document.get("bookmarks", {}).get(STREAM, {})
         types_never_requested(run_state_of(bookmark), ["x"])
+        types_no_longer_excluded(run_state_of(bookmark), checks.SETTINGS)
         watermark = read_bookmark(bookmark, lookback_seconds=60, warn=lines.append)
     except SettingsError as error:
         check_error(error)

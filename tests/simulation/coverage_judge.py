@@ -7,7 +7,7 @@ from typing import Any
 
 from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant
 from tap_audit_events.extraction.coverage import digest_number
-from tests.simulation.played_run import Expected, PlayedRun
+from tests.simulation.played_run import Acknowledged, Expected, PlayedRun
 from tests.simulation.world import CoverageRecord
 
 
@@ -61,13 +61,14 @@ class CoverageJudge:
         assert len(records) <= 1, "several records of one run"
         for each in records:
             self._judge_record(run, each, chain)
-        for number, (_, _, count) in enumerate(run.states):
+        for number, (value, _, count) in enumerate(run.states):
+            bookmark = Acknowledged(value).bookmark  # excluded events move it without a record
             if not is_on:
                 self.chains.append(None if count else given)
             elif records and records[0].states <= number:
                 digest = records[0].record["digest"]
                 self.chains.append(Chain(run.range_end, frozenset(), digest))
-            elif count or given:
+            elif count or given or bookmark != run.given.bookmark:
                 self.chains.append(chain.with_events(ids[:count]))
             else:
                 self.chains.append(None)

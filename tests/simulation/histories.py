@@ -168,6 +168,7 @@ def draw(seed: int, *, is_joint: bool = False, uses_threads: bool = False) -> Hi
     changes = not is_joint and rng.random() < 0.4
     has_coverage = is_joint and rng.random() < 0.6
     settings = _settings(rng, is_large=is_large) | _batches(random.Random(f"batches of {seed}"))
+    settings |= _exclusion(random.Random(f"exclusion of {seed}"))
     settings |= {"max_retries": 2} if is_joint else {}
     ats = sorted(
         rng.uniform(0, SPAN_SECONDS) for _ in range(rng.randint(1, 6 if changes or is_joint else 4))
@@ -236,6 +237,13 @@ def _batches(rng: random.Random) -> dict[str, Any]:
     return {"batch_config": {"encoding": encoding, "storage": storage, "batch_size": batch_size}}
 
 
+def _exclusion(rng: random.Random) -> dict[str, Any]:
+    """Whether events of some action types are excluded, and of which."""
+    if rng.random() < 0.7:
+        return {}
+    return {"exclude_action_types": rng.sample(ACTION_TYPES, rng.choice([1, 1, 2, 3]))}
+
+
 def _run(
     rng: random.Random,
     at: float,
@@ -302,6 +310,10 @@ def _changed(rng: random.Random, settings: dict[str, Any]) -> dict[str, Any]:
         changed["concurrency"] = rng.choice([1, 3, 8])
     if rng.random() < 0.2:
         changed["action_types"] = rng.sample(ACTION_TYPES, rng.randint(1, 2))
+    if "action_types" in changed or rng.random() < 0.2:
+        changed.pop("exclude_action_types", None)
+    elif rng.random() < 0.2:
+        changed |= _exclusion(rng)
     start = rng.uniform(-100, SPAN_SECONDS)
     if rng.random() < 0.2:
         changed["start_date"] = _date(start)

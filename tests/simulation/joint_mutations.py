@@ -140,8 +140,8 @@ def counts_are_lost_with_the_run(patch: Patch) -> None:
     """The events that a run counted before it was killed are not in STATE."""
 
     def to_json(self: Coverage) -> dict[str, Any]:
-        empty = Coverage(self.covered_from, self.action_types, self.previous_digest)
-        return real(empty)
+        types = self.action_types, self.exclude_action_types
+        return real(Coverage(self.covered_from, *types, self.previous_digest))
 
     real = Coverage.to_json
     patch.setattr(Coverage, "to_json", to_json)

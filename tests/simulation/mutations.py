@@ -98,6 +98,16 @@ def added_types_are_not_warned_about(patch: Patch) -> None:
     patch.setattr(start_warnings, "types_never_requested", lambda *_: None)
 
 
+def types_no_longer_excluded_are_not_warned_about(patch: Patch) -> None:
+    """Older events of types that were excluded are not delivered, and no warning says so."""
+    patch.setattr(start_warnings, "types_no_longer_excluded", lambda *_: [])
+
+
+def excluded_events_are_read_for_ever(patch: Patch) -> None:
+    """The bookmark stays before events of excluded types."""
+    patch.setattr(Watermark, "pass_over", lambda *_, **__: None)
+
+
 def the_bookmark_follows_any_order(patch: Patch) -> None:
     """Pages out of order move the bookmark past events that still follow."""
     replaced(
@@ -221,6 +231,8 @@ OTHERS: list[Mutation] = [
     a_gap_is_not_noted,
     a_short_reach_is_not_warned_about,
     added_types_are_not_warned_about,
+    types_no_longer_excluded_are_not_warned_about,
+    excluded_events_are_read_for_ever,
     the_bookmark_follows_any_order,
     settling_passes_windows_that_are_not_read,
     no_state_between_pages,

@@ -12,6 +12,7 @@ from tap_audit_events.events.instants import (
     whole_second,
 )
 from tests.simulation.histories import (
+    ACTION_TYPES,
     Happening,
     PlannedRun,
 )
@@ -28,7 +29,7 @@ class Acknowledged:
         forgotten: those of them that may be delivered again: a run ended out of order when it had
             delivered more of them than the memory holds, and its bookmark stayed before them.
         late: events before the bookmark that the run that passed them could not see.
-        types: the action types requested by every run that moved the bookmark, None for all.
+        types: the action types delivered by every run that moved the bookmark, None for all.
     """
 
     value: dict[str, Any] = field(default_factory=dict)
@@ -68,6 +69,14 @@ class Acknowledged:
         if self.bookmark is None:
             return []
         types: list[str] = self._entry["watermark"][0]["action_types"]
+        return types
+
+    @cached_property
+    def last_excluded(self) -> list[str]:
+        """The action types that the run that wrote it left out."""
+        if self.bookmark is None:
+            return []
+        types: list[str] = self._entry["watermark"][0].get("exclude_action_types", [])
         return types
 
     @cached_property
@@ -156,19 +165,34 @@ class PlayedRun:
         return min(now, parse_instant(text)) if text else now
 
     def requests(self, event: Expected) -> bool:
+        return event.type in self.planned.settings.get("action_types", ACTION_TYPES)
+
+    def delivers(self, event: Expected) -> bool:
         return self.types is None or event.type in self.types
+
+    def passes(self, event: Expected) -> bool:
+        """Whether the run may read an event and leave it out, as its type is excluded."""
+        return (
+            event.visible_at <= self.ended_at
+            and self.requests(event)
+            and not self.delivers(event)
+            and self.range_start <= event.instant <= self.range_end
+        )
 
     @cached_property
     def types(self) -> frozenset[str] | None:
-        """The action types that the run requests, None for all."""
-        types = self.planned.settings.get("action_types")
-        return None if types is None else frozenset(types)
+        """The action types that the run requests and does not exclude, None for all."""
+        settings = self.planned.settings
+        if settings.keys().isdisjoint({"action_types", "exclude_action_types"}):
+            return None
+        types = frozenset(settings.get("action_types", ACTION_TYPES))
+        return types.difference(settings.get("exclude_action_types", ()))
 
     def wants(self, event: Expected) -> bool:
         """Whether the run would deliver an event, if it began at the oldest one."""
         return (
             event.visible_at <= self.started_at
-            and self.requests(event)
+            and self.delivers(event)
             and event.instant <= self.range_end
         )
 

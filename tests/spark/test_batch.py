@@ -105,6 +105,22 @@ def test_the_filters_of_a_query_become_parameters_of_the_requests(
         assert each.params["actionTypes"] == "workspace_create,x"
 
 
+def test_excluded_types_are_in_no_row_and_no_request(
+    spark: Any, service: Service, options: Options
+) -> None:
+    service.add([*history(3), *(an_event(id=each, action_type=each) for each in ("a", "b"))])
+    given = options(exclude_action_types='["a"]', push_filters="true")
+    frame = spark.read.format("audit_events").options(**given).load()
+
+    assert {row["action_type"] for row in frame.collect()} == {"workspace_create", "b"}
+    service.requests.clear()
+    assert [row["id"] for row in frame.where("action_type IN ('a', 'b')").collect()] == ["b"]
+    assert {each.params["actionTypes"] for each in service.requests} == {"b"}
+    service.requests.clear()
+    assert frame.where("action_type = 'a'").collect() == []
+    assert service.requests == []
+
+
 def test_random_filters_bring_what_an_unfiltered_read_has(
     spark: Any, service: Service, options: Options, tmp_path: Path
 ) -> None:

@@ -160,6 +160,14 @@ def test_a_report_says_that_records_are_only_for_some_action_types(warehouse: Pa
     execute(warehouse, "ALTER TABLE audit_events_coverage DROP COLUMN action_types")  # deselected
     assert summary(calendar_of(warehouse)) == "0 events in 2026, 0 gaps"
 
+    execute(
+        warehouse,
+        "ALTER TABLE audit_events_coverage ADD COLUMN exclude_action_types JSON",
+        """UPDATE audit_events_coverage SET exclude_action_types = '["X"]'
+        WHERE covered_from = '2026-01-01'""",
+    )
+    assert "coverage records only for some action types: 1" in summary(calendar_of(warehouse))
+
 
 def test_an_organization_is_the_same_in_capital_letters(warehouse: Path) -> None:
     """If only the case of the setting changes, the state is continued, and so is the coverage."""

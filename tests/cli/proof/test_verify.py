@@ -43,6 +43,24 @@ def test_an_export_is_equal_to_the_service(to: str, service: Service, command: C
     assert command.left_over == []
 
 
+@pytest.mark.parametrize(
+    "name", ["TAP_AUDIT_EVENTS_ACTION_TYPES", "TAP_AUDIT_EVENTS_EXCLUDE_ACTION_TYPES"]
+)
+def test_events_that_the_settings_leave_out_are_too_many(
+    name: str, service: Service, command: Command
+) -> None:
+    """Each of the two settings is warned about, as it changes what counts as a difference."""
+    service.add([*EVENTS, an_event(id="y", action_type="noise")])
+    command("export", "--to", "a.jsonl").raise_for_exit_code()
+
+    type_ = "noise" if "EXCLUDE" in name else "workspace_create"
+    done = command("verify", "--against", "a.jsonl", **{name: json.dumps([type_])})
+
+    assert " shows: 1 too many. " in done.error
+    (warning,) = done.warnings
+    assert warning.endswith("types count as too many")
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "folder/x/a.jsonl"])
 def test_each_difference_is_found(name: str, service: Service, command: Command) -> None:
     """One event is missing, one is too many, one is there twice, and one has another time."""
