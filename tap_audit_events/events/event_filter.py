@@ -52,7 +52,7 @@ class EventFilter(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         ]
 
         def matches(text: JsonText) -> bool:
-            if has_action_type(text, self.exclude_action_types):
+            if self.exclude_action_types and has_action_type(text, self.exclude_action_types):
                 return False
             event = decode_with(_decode_event, text)
             for part, ids, emails in tests:
