@@ -251,6 +251,8 @@ The start of --to selects the kind of receiver:
                  Splunk's HTTP Event Collector, by default at
                  /services/collector/event. Parameters: ?index=NAME,
                  source, sourcetype, host
+  opensearch:https://.../INDEX, elasticsearch:https://.../INDEX
+                 an index or a data stream: each event is one document
 
 A batch is sent, the receiver acknowledges it, then the state file moves: a run that is killed sends
 the events since then again. If the receiver is down, slow or limits, batches are sent again, as
