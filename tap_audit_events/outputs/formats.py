@@ -100,7 +100,7 @@ def form_of(text: str) -> str:
     """
     if "://" in text:  # not shown: a password may be in it
         problem = "--to must be a path, or a URL that begins with one of"
-        raise unusable(f"{problem} {', '.join(TABLES)}")
+        raise unusable(f"{problem} {', '.join(TABLES)}; to send events, use audit-events ship")
     if text.endswith(FOLDER) or os.path.isdir(text):  # noqa: PTH112 - no error for any text
         return FOLDER
     for suffix in sorted(FORMATS, key=len, reverse=True):

@@ -19,13 +19,14 @@ import json
 import socket
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, Self
 
 KEY = "Idempotency-Key"
+TIMEOUT_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Receiver:
         self.max_bytes: int | None = None
         self.authorization: str | None = None
         self.secrets: tuple[str, ...] = ()
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()
         self.stopped = threading.Event()
         self._port = 0
         self._server: _Server | None = None
@@ -192,6 +193,15 @@ class Receiver:
             self._server.stop()
             self._server = None
 
+    def wait_for(self, requests: int) -> None:
+        """Wait until so many requests have come."""
+        self.wait_until(lambda: len(self.requests) >= requests)
+
+    def wait_until(self, is_met: Callable[[], bool]) -> None:
+        """Wait until a condition is met; it is checked with each request."""
+        with self.lock:
+            assert self.lock.wait_for(is_met, TIMEOUT_SECONDS)
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -205,6 +215,7 @@ class Receiver:
         """Return the response to a request; None closes the connection."""
         with self.lock:
             self.requests.append(request)
+            self.lock.notify_all()
             fault = self.faults.pop(0) if self.faults else None
             if isinstance(fault, Status):
                 return fault
@@ -224,6 +235,7 @@ class Receiver:
                 return Status(fault.code)
             self.accepted.append(request)
             self.events += events
+            self.lock.notify_all()
             response = self.protocol.response(request)
         if isinstance(fault, Slow):
             self.stopped.wait(fault.seconds)

@@ -84,7 +84,10 @@ def open_receiver(
     """
     prefix = next((each for each in KINDS if to.lower().startswith(each)), None)
     if prefix is None:  # not shown: a password may be in it
-        raise unusable(f"--to must begin with one of {', '.join(KINDS)}")
+        known = ", ".join(KINDS)
+        raise unusable(
+            f"--to must begin with one of {known}; for a file or table, use audit-events export"
+        )
     kind = KINDS[prefix].new
     is_url = prefix.endswith("//")
     shown, url = ("", to) if is_url else (prefix, to[len(prefix) :])
