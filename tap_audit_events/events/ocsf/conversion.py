@@ -34,6 +34,13 @@ _EPOCH_MICROSECONDS: Final = microseconds(Instant("1970-01-01T00:00:00")) - micr
 # Objects of OCSF
 
 
+class _Data(msgspec.Struct, gc=False):
+    """What OCSF has no attribute of a resource for."""
+
+    subtype: Text
+    email: Text
+
+
 class _Object(msgspec.Struct, gc=False):
     """A user, session, request, endpoint or resource: what is unset is left out."""
 
@@ -44,7 +51,7 @@ class _Object(msgspec.Struct, gc=False):
     role_id: int | UnsetType = UNSET
     email_addr: Text = UNSET
     ip: Text = UNSET
-    data: dict[str, str] | UnsetType = UNSET
+    data: _Data | UnsetType = UNSET
 
 
 class _OcsfActor(msgspec.Struct, gc=False):
@@ -178,14 +185,9 @@ def _resources_of(event: Event, unmapped: Fields) -> list[_Object]:
     """The entity, and the workspace and the channel in which the action took place."""
     resources, entity, scope = [], event.entity, event.scope
     if not entity.id is entity.name is UNSET:
-        data = {
-            name: value
-            for name, value in (("subtype", entity.subtype), ("email", entity.email))
-            if value is not UNSET
-        }
-        resources.append(
-            _Object(entity.id, entity.name, entity.type, role_id=_TARGET, data=data or UNSET)
-        )
+        has_data = not entity.subtype is entity.email is UNSET
+        data = _Data(entity.subtype, entity.email) if has_data else UNSET
+        resources.append(_Object(entity.id, entity.name, entity.type, role_id=_TARGET, data=data))
     else:
         for name in ("type", "subtype", "email"):
             if (value := getattr(entity, name)) is not UNSET:
