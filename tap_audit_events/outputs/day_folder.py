@@ -99,10 +99,9 @@ class GrowingFolder(Output):
             return
         with output_errors(self._path):
             renames = self._files.finish()
-            if renames:
-                self._path.mkdir(exist_ok=True)
-                for folder in (self._path, self._path.parent):  # both may have a new name in them
-                    sync_folder(folder)
+            self._path.mkdir(exist_ok=True)
+            for folder in (self._path, self._path.parent):  # both may have a new name in them
+                sync_folder(folder)
             with exclusive(self._path) if self._is_first else nullcontext():
                 self._check_contents()  # a run with another state file may have been faster
                 self._state_file.commit(state, renames)

@@ -80,6 +80,7 @@ class DeltaTable(Output):
         self._name = sanitize(to)
         self._table: deltalake.DeltaTable | None = None
         self._batches = RecordBatches(form.schema)
+        self._has_pages = False
 
     @property
     def is_part_complete(self) -> bool:
@@ -102,9 +103,10 @@ class DeltaTable(Output):
 
     def write(self, page: EventPage) -> None:
         self._batches.add(self._form.rows(page))
+        self._has_pages = True
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
-        if not self._batches.rows:
+        if not self._has_pages:
             return
         with self._errors():
             version = 0 if self._table is None else self._table.version() + 1
@@ -127,6 +129,7 @@ class DeltaTable(Output):
                     max_commit_retries=0 if self._table is None else None,
                 ),
             )
+            self._has_pages = False
             if self._table is None:  # as this run has created it, so that it notices other runs
                 self._table = self._opened(version)
 

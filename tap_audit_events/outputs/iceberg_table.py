@@ -77,6 +77,7 @@ class IcebergTable(Output):
             self._catalog, self._identifier = table_name(to)
         self._table: _ExportTable | None = None
         self._batches = RecordBatches(form.schema)
+        self._has_pages = False
 
     @property
     def is_part_complete(self) -> bool:
@@ -95,12 +96,13 @@ class IcebergTable(Output):
 
     def write(self, page: EventPage) -> None:
         self._batches.add(self._form.rows(page))
+        self._has_pages = True
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
-        if not self._batches.rows:
+        if not self._has_pages:
             return
         assert self._table is not None, "begin() was not called"  # noqa: S101
-        assert state is not None, "there are events"  # noqa: S101
+        assert state is not None, "there are pages"  # noqa: S101
         with self._errors():
             transaction = self._table.transaction()
             transaction.append(self._batches.take())
@@ -113,6 +115,7 @@ class IcebergTable(Output):
             transaction.set_properties({**states, LAST_SNAPSHOT: snapshot})
             transaction.commit_transaction()
             self._table.expected = {snapshot}
+            self._has_pages = False
 
     def discard(self) -> None:
         self._batches.clear()

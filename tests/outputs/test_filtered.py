@@ -43,9 +43,13 @@ def of_jane(events: list[Event]) -> list[Event]:
 
 @each_kind
 def test_each_run_adds_the_new_events_that_match(output: Kind, service: Service) -> None:
-    """The middle run reads events of which none matches."""
-    first, second = some_of_jane(0), some_of_jane(500)
+    """A run that reads only other events has a newer state, so the next one starts behind them."""
+    first, second = some_of_jane(10), some_of_jane(500)
     few = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "7"}
+    service.add(history(10))
+    output.export(*JANE, **few).raise_for_exit_code()
+    assert output.events() == []
+    assert "AE-STATE" in output.export().log
     service.add(first)
     done = output.export(*JANE, **few).raise_for_exit_code()
     assert done.log.startswith(f"Added to {output.name}: 20 events in ")
@@ -53,9 +57,11 @@ def test_each_run_adds_the_new_events_that_match(output: Kind, service: Service)
     done = output.export(*JANE, **few).raise_for_exit_code()
     assert done.log.startswith(f"Nothing new for {output.name}: 0 events in ")
     service.add(second)
+    requests = len(service.requests)
     output.export(*JANE[2:], *JANE[:2], **few).raise_for_exit_code()
 
     assert output.events() == of_jane(first + second)
+    assert service.requests[requests].params["startTime"] > "2024-05-10"
     assert output.left_over == []
 
 
