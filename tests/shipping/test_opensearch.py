@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tap_audit_events.api.columns import COLUMNS
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.record_shape import RecordShape
@@ -17,16 +18,15 @@ from tap_audit_events.outputs.receivers.opensearch import OpenSearch, document_i
 from tap_audit_events.sandbox import Service
 from tests.builders import ORGANIZATION_ID, an_event
 from tests.cli.command import Command, Done
-from tests.cli.exported import HOSTILE, history
+from tests.cli.exported import HOSTILE
 from tests.cli.failing import refused
 from tests.cli.tailing import of_several
+from tests.forking import PROJECT
 from tests.shared_server import SharedServer, a_service, an_id
 from tests.shipping.bulk import Bulk, Document, Result
 from tests.shipping.receiver import Closes, Receiver, Slow, Status
+from tests.shipping.ship import EVENTS, IDS, NO_RETRIES, arguments
 
-EVENTS = history(40)
-IDS = [event["id"] for event in EVENTS]
-ONCE = {"TAP_AUDIT_EVENTS_MAX_RETRIES": "0"}
 Ship = Callable[..., Done]
 FEW = {"TAP_AUDIT_EVENTS_MAX_RETRIES": "3"}
 SMALL = ("--batch-events", "10")
@@ -62,10 +62,13 @@ def ship(command: Command, receiver: Receiver) -> Ship:
 
 def shipping(command: Command, receiver: Receiver) -> Ship:
     def ship(*more: str, to: str = "", **environment: str) -> Done:
-        to = to or f"opensearch:{receiver.root}/audit"
-        return command("ship", "--to", to, "--state", "s.json", *more, **environment)
+        return command(*arguments(to or index_of(receiver), *more), **environment)
 
     return ship
+
+
+def index_of(receiver: Receiver) -> str:
+    return f"opensearch:{receiver.root}/audit"
 
 
 def with_time(event: Document) -> Document:
@@ -95,8 +98,7 @@ def test_a_run_that_is_killed_leaves_no_second_document(
 ) -> None:
     service.add(EVENTS)
     receiver.faults += [Slow(0), Slow(0), Slow(60)]
-    to = f"opensearch:{receiver.root}/audit"
-    with command.started("ship", "--to", to, "--state", "s.json", *SMALL) as run:
+    with command.started(*arguments(index_of(receiver), *SMALL)) as run:
         bulk.wait_for(30)
         run.send_signal(signal.SIGKILL)
         run.wait(60)
@@ -195,7 +197,9 @@ def test_an_error_of_the_index_is_not_one_of_the_event(
     service.add(EVENTS)
     bulk.result_of = lambda _: result
 
-    assert f"status {result['status']}, '{result['error']['type']}'" in refused(ship(**ONCE), code)
+    assert f"status {result['status']}, '{result['error']['type']}'" in refused(
+        ship(**NO_RETRIES), code
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,7 +217,7 @@ def test_an_error_of_the_whole_request_is_named(
     service.add(EVENTS)
     receiver.faults.append(Status(result["status"], body=json.dumps(result).encode()))
 
-    error = refused(ship(**ONCE), code)
+    error = refused(ship(**NO_RETRIES), code)
 
     assert f"status {result['status']}" in error
     assert result["error"]["type"] in error
@@ -262,7 +266,7 @@ def test_a_response_that_is_not_of_these_events_loses_none(
     bulk.result_of = lambda document: MALFORMED if document["id"] == IDS[7] else None
     bulk.changed = changed
 
-    assert "is not that of _bulk" in refused(ship(**ONCE), "AE-RECEIVER")
+    assert "is not that of _bulk" in refused(ship(**NO_RETRIES), "AE-RECEIVER")
 
     bulk.result_of, bulk.changed = Bulk().result_of, Bulk().changed
     ship().raise_for_exit_code()
@@ -275,7 +279,7 @@ def test_the_page_of_a_proxy_is_no_acknowledgement(
     service.add(EVENTS)
     receiver.faults.append(Status(200, body=b"<html><title>Sign in</title></html>"))
 
-    assert "Sign in" in refused(ship(**ONCE), "AE-RECEIVER")
+    assert "Sign in" in refused(ship(**NO_RETRIES), "AE-RECEIVER")
 
     ship().raise_for_exit_code()
     assert bulk.ids == IDS
@@ -410,3 +414,16 @@ def test_a_url_without_an_index_is_refused(ship: Ship, receiver: Receiver, path:
 
     assert "must end with an index" in done.error
     assert receiver.requests == []
+
+
+def test_the_index_of_the_documents_has_every_field() -> None:
+    mappings = json.loads((PROJECT / "examples/opensearch-index.json").read_text())["mappings"]
+    paths = {path for path in COLUMNS.values() if path} | {("@timestamp",)}
+
+    assert {*_leaves(mappings["properties"])} == paths
+
+
+def _leaves(fields: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, field in fields.items():
+        inner = field.get("properties")
+        yield from ((name, *path) for path in _leaves(inner)) if inner else [(name,)]
