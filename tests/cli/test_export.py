@@ -59,6 +59,28 @@ def test_a_last_page_without_events_updates_the_state(
     assert len(service.requests) == 4
 
 
+@pytest.mark.parametrize("to", EVERY_FORMAT)
+def test_pages_of_excluded_events_move_only_the_state(
+    to: str, service: Service, command: Command
+) -> None:
+    """An output may begin without events; the next export continues after those left out."""
+    *noise, shown = history(45)
+    service.add(each | {"action": {"type": "noise"}} for each in noise)
+    options = ("export", "--to", to, "--state", "s.json")
+    settings = {
+        "TAP_AUDIT_EVENTS_PAGE_SIZE": "20",
+        "TAP_AUDIT_EVENTS_LOOKBACK_SECONDS": "0",
+        "TAP_AUDIT_EVENTS_EXCLUDE_ACTION_TYPES": "noise",
+    }
+
+    command(*options, **settings).raise_for_exit_code()
+    service.add([shown])
+    command(*options, **settings).raise_for_exit_code()
+
+    assert contents(command, to) == expected([shown])
+    assert service.requests[-1].params["startTime"] == f"{noise[-1]['occurredAt'][:19]}Z"
+
+
 def test_the_output_and_the_state_file_must_differ(service: Service, command: Command) -> None:
     done = command("export", "--to", "a.jsonl", "--state", "./a.jsonl")
 
