@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import backoff
 
@@ -18,16 +18,23 @@ MAX_BACKOFF_SECONDS: Final = 60.0
 MAX_WAIT_SECONDS: Final = 900.0
 """A longer wait that the receiver requests ends the run, unless new events are followed."""
 
-MAX_REFUSED_FIRST: Final = 20
-"""If the receiver refuses so many events before it accepts one, it is not the events."""
+MAX_REFUSED: Final = 100
+"""If the receiver refuses more events in a row, the events are not the reason."""
+
+_NOTHING: Final = -1
 
 _logger: Final = logging.getLogger("tap_audit_events")
 
 
-class KeepRefused(Protocol):
-    """Keeps an event that the receiver refuses for good, with the reason."""
+class RefusedEvent(NamedTuple):
+    """An event that the receiver refuses for good, and why."""
 
-    def __call__(self, item: Item, reason: str) -> None: ...
+    item: Item
+    reason: str
+
+
+KeepRefused: TypeAlias = Callable[[Sequence[RefusedEvent]], None]
+"""Keeps refused events; they are on the disk when it returns."""
 
 
 class Delivery:
@@ -38,7 +45,8 @@ class Delivery:
         name: what messages call it.
         max_retries: how often in a row a batch is sent again; None if without end.
         stop: a signal ends the waits.
-        keep_refused: what happens to an event that is refused for good; None to end the run.
+        keep_refused: keeps events that are refused for good; None to end the run. It is called
+            after the receiver has accepted another event, or at the end of a part.
 
     Attributes:
         settled: how many events at the start of the last batch need not be sent again.
@@ -58,8 +66,8 @@ class Delivery:
         self._max_retries = max_retries
         self._stop = stop
         self._keep_refused = keep_refused
-        self._has_accepted = False
-        self._refused_first = 0
+        self._refused: list[RefusedEvent] = []
+        self._refused_in_a_row = 0
         self.settled = 0
 
     def deliver(self, batch: Sequence[Item]) -> None:
@@ -82,7 +90,7 @@ class Delivery:
                     self._wait(error, waits)
                     waiting.append(part)
                 elif len(part) == 1:
-                    self._refuse(part[0], error.reason)
+                    self._refuse([RefusedEvent(part[0], error.reason)], has_accepted=False)
                     self.settled = len(batch) - sum(map(len, waiting))
                 else:
                     waiting += reversed(_split(part, error.position))
@@ -97,32 +105,59 @@ class Delivery:
                 self.settled = len(batch) - sum(map(len, waiting))
 
     def wait(self) -> None:
-        """Wait until everything that was sent is acknowledged, with retries."""
+        """Wait until everything that was sent is acknowledged, with retries; keep what is refused.
+
+        Raises:
+            ReceiverError: it is not acknowledged.
+            AuditEventsError: the refused events cannot be kept.
+            StoppedError: a signal ended the wait.
+        """
         waits = self._waits()
         while True:
             try:
-                return self._receiver.wait()
+                self.wait_once()
             except ReceiverError as error:
                 self._wait(error, waits)
+            else:
+                return
+
+    def wait_once(self) -> None:
+        """The same without retries."""
+        self._receiver.wait()
+        self._keep()
 
     def _taken(self, part: Sequence[Item], outcome: Outcome) -> list[Item]:
         """Note what a receiver has taken, and return what is to be sent again."""
-        if len(outcome.refused) + len(outcome.again) < len(part):
-            self._has_accepted = True
-        for position, reason in outcome.refused.items():
-            self._refuse(part[position], f"{self._name}: {reason}")
+        has_accepted = len(outcome.refused) + len(outcome.again) < len(part)
+        refused = [
+            RefusedEvent(part[position], f"{self._name}: {reason}")
+            for position, reason in outcome.refused.items()
+        ]
+        self._refuse(refused, has_accepted=has_accepted)
         return [part[position] for position in outcome.again]
 
-    def _refuse(self, item: Item, reason: str) -> None:
-        event = f"the event of {brief(item.instant)}, {sanitize_start(item.text, 200)}"
-        if self._keep_refused is None:
+    def _refuse(self, events: Sequence[RefusedEvent], *, has_accepted: bool) -> None:
+        """Note that the receiver refuses events; end the run if they cannot be kept.
+
+        Only after it has accepted another event, it is clear that they are the reason.
+        """
+        if events and self._keep_refused is None:
+            (item, reason), *_ = events
+            event = f"the event of {brief(item.instant)}, {sanitize_start(item.text, 200)}"
             raise OutputError(f"{reason}; {event}", REFUSED_EVENT)
-        if not self._has_accepted:
-            self._refused_first += 1
-            if self._refused_first > MAX_REFUSED_FIRST:
-                reason = f"{reason}; it has accepted none of {MAX_REFUSED_FIRST} events"
-                raise ReceiverError(reason, Concerns.EVERYTHING)
-        self._keep_refused(item, reason)
+        self._refused += events
+        self._refused_in_a_row = 0 if has_accepted else self._refused_in_a_row + len(events)
+        if self._refused_in_a_row > MAX_REFUSED:
+            self._refused, self.settled = [], _NOTHING
+            reason = f"{events[0].reason}; it accepts none of {MAX_REFUSED} events in a row"
+            raise ReceiverError(reason, Concerns.EVERYTHING)
+        if has_accepted:
+            self._keep()
+
+    def _keep(self) -> None:
+        if self._refused and self._keep_refused is not None:
+            self._keep_refused(self._refused)
+            self._refused = []
 
     def _wait(self, error: ReceiverError, waits: Iterator[float]) -> None:
         """Wait before a retry; raise the error if there is none."""

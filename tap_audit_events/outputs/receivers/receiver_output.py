@@ -97,7 +97,7 @@ class ReceiverOutput(Output):
         settled = [page for count, page in self._ends if count <= self._delivery.settled]
         if settled:
             with suppress(AuditEventsError):
-                self._receiver.wait()
+                self._delivery.wait_once()
                 self._state_file.write(settled[-1].state)
 
     def _mark_committed(self) -> None:
