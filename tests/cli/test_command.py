@@ -47,7 +47,8 @@ def test_the_help_and_the_page_of_export_list_each_format(command: Command) -> N
 
 def test_each_option_is_on_a_page() -> None:
     """The short or the long form of an option is enough."""
-    pages = "".join((PROJECT / "docs" / name).read_text() for name in ("export.md", "proof.md"))
+    names = ("export.md", "proof.md", "ocsf.md")
+    pages = "".join((PROJECT / "docs" / name).read_text() for name in names)
     words = {*re.split(r"[\s`]+", pages)}
     options = [each for name in SUBCOMMANDS for each in audit_events.commands[name].params]
 
