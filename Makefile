@@ -14,9 +14,9 @@ REPETITIONS ?= 3
 LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
-CLIENTS := airbyte-clients dlt dagster readers $(if $(shell command -v java),spark) proof site loader-postgres-server
+CLIENTS := airbyte-clients dlt dagster readers $(if $(shell command -v java),spark) tenzir proof site loader-postgres-server
 # The clients and the tools of this project, each from requirements/NAME.txt.
-ENVIRONMENTS := meltano release audit oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster readers spark spark-source proof site
+ENVIRONMENTS := meltano release audit oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster readers spark spark-source tenzir proof site
 # The base of the image in its test, which needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADERS := target-jsonl target-duckdb meltanolabs-target-postgres postgres-server
@@ -60,7 +60,7 @@ test-loaders: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader
 	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
 	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
 
-test-integrations: .venv/.installed .meltano/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients of other kinds: Airbyte's, dlt, Dagster, Meltano's loaders, query engines, and the image; UPDATE=1 updates docs/export.md
+test-integrations: .venv/.installed .meltano/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients of other kinds: Airbyte's, dlt, Dagster, Meltano's loaders, query engines, Tenzir, and the image; UPDATE=1 updates docs/export.md
 	@$(if $(UPDATE),.venv/bin/python -m tests.cli.engines)
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 
@@ -156,6 +156,7 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/dlt.txt --extra arrow pyproject.toml requirements/dlt.in >/dev/null
 	$(COMPILE) --output-file requirements/dagster.txt --extra arrow pyproject.toml requirements/dagster.in >/dev/null
 	$(COMPILE) --output-file requirements/readers.txt requirements/readers.in >/dev/null
+	$(COMPILE) --output-file requirements/tenzir.txt requirements/tenzir.in >/dev/null
 	$(COMPILE) --output-file requirements/spark.txt requirements/spark.in >/dev/null
 	$(COMPILE) --output-file requirements/spark-source.txt --extra spark --extra sandbox --group spark pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/proof.txt --extra sandbox --extra postgres --extra report pyproject.toml requirements/proof.in >/dev/null

@@ -18,11 +18,10 @@ from tap_audit_events.events.page import parse_page
 from tap_audit_events.sandbox import generate
 from tests.builders import ORGANIZATION_ID
 from tests.events.bodies import an_envelope
-from tests.integrations.pipeline import PROJECT
+from tests.examples.environments import python_of
 from tests.loaders import hostile
 from tests.project.pages import sections
 
-TENZIR = PROJECT / ".tools" / "tenzir" / "bin" / "tenzir"
 DEEP = "150 levels"
 
 
@@ -78,7 +77,6 @@ def test_the_files_of_security_lake_have_every_event(events: dict[str, Any]) -> 
 
 
 @pytest.mark.integrations
-@pytest.mark.skipif(not TENZIR.exists(), reason="Tenzir is not installed in .tools/tenzir")
 def test_tenzir_casts_every_event_without_a_warning(events: dict[str, Any]) -> None:
     """Its reader, not the cast, warns about the event that is nested too deeply for it."""
     pipeline = code("Tenzir", "tql")
@@ -102,8 +100,9 @@ def test_tenzir_casts_every_event_without_a_warning(events: dict[str, Any]) -> N
 
 def run(pipeline: str) -> tuple[dict[str, Any], str]:
     """Run a pipeline; return the events that it prints, by their ids, and what it warns about."""
+    tenzir = python_of("tenzir").with_name("tenzir")
     done = subprocess.run(
-        [TENZIR, pipeline], capture_output=True, text=True, check=True, timeout=120
+        [tenzir, pipeline], capture_output=True, text=True, check=True, timeout=120
     )
     return by_id(map(json.loads, done.stdout.split("\n")[:-1])), done.stderr
 
