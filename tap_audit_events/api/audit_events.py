@@ -231,12 +231,13 @@ def _pages(
     with closing(run.pages()) as pages:
         for page in filter(None, pages):
             organization = page.organization
-            bookmark = organization.bookmark
+            bookmark, excluded = organization.bookmark, organization.delivery.excluded
             with page:
                 pass  # whoever gets the page keeps the state only after the events are stored
+            excluded = organization.delivery.excluded - excluded
             if organization.has_read:
                 changed[organization.organization_id] = cache(organization.snapshot())
-            if page.texts or organization.bookmark != bookmark:
+            if page.texts or excluded or organization.bookmark != bookmark:
                 yield EventPage(
                     page.texts,
                     page.instants,
@@ -244,6 +245,7 @@ def _pages(
                     shape=organization.settings.record_shape,
                     state=partial(_state, states, changed.copy()),
                     organization_state=changed[organization.organization_id],
+                    excluded=excluded,
                 )
     run.check_errors()
 

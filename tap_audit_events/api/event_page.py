@@ -30,9 +30,11 @@ class EventPage:
         shape: what the settings ``details_format`` and ``raw_event`` change in `events`.
         state: creates the state.
         organization_state: creates the state of this organization; by default it is the state.
+        excluded: how many events were left out.
 
     Attributes:
         organization_id: UUID of the organization from which the events were read.
+        excluded: how many new events the setting ``exclude_action_types`` has left out.
     """
 
     def __init__(
@@ -44,18 +46,21 @@ class EventPage:
         shape: RecordShape,
         state: Callable[[], Mapping[str, Any]],
         organization_state: Callable[[], Mapping[str, Any]] | None = None,
+        excluded: int = 0,
     ) -> None:
         self._texts = texts
         self._instants = instants
         self.organization_id = organization_id
+        self.excluded = excluded
         self._shape = shape
         self._make_state = state
         self._make_organization_state = organization_state or state
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` and `copy` create the states, which belong to the run."""
-        values = self.state, self.organization_state
-        return _page, (self.raw, list(self.instants), self.organization_id, self._shape, values)
+        states = self.state, self.organization_state
+        columns = self.raw, list(self.instants)
+        return _page, (columns, self.organization_id, self._shape, states, self.excluded)
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -161,23 +166,24 @@ def some_of(
         shape=page._shape,  # noqa: SLF001 - its module
         state=lambda: of_state(of_run()),
         organization_state=lambda: of_state(of_organization()),
+        excluded=page.excluded,
     )
 
 
 def _page(
-    texts: Sequence[bytes],
-    instants: Sequence[Instant],
+    columns: tuple[Sequence[bytes], Sequence[Instant]],
     organization_id: str,
     shape: RecordShape,
     states: tuple[dict[str, Any], dict[str, Any]],
+    excluded: int,
 ) -> EventPage:
     """A page that was pickled or copied."""
     of_run, of_organization = states
     return EventPage(
-        texts,
-        instants,
+        *columns,
         organization_id=organization_id,
         shape=shape,
         state=lambda: of_run,
         organization_state=lambda: of_organization,
+        excluded=excluded,
     )

@@ -66,7 +66,7 @@ def test_a_page_of_excluded_events_has_only_a_state(
     service.add([an_event(id="x", at="2024-05-06T07:00:00Z", action_type="b"), *events(1, 45)])
     log = AuditEvents(**settings, page_size=20, exclude_action_types=["workspace_create"])
     pages = list(log.pages())
-    assert [len(page) for page in pages] == [1, 0, 0]
+    assert [(len(page), page.excluded) for page in pages] == [(1, 19), (0, 20), (0, 5)]
     state = stored(pages[-1].state)
     service.requests.clear()
     later = AuditEvents(**settings, lookback_seconds=0, exclude_action_types=["workspace_create"])

@@ -73,7 +73,8 @@ def test_pages_of_excluded_events_move_only_the_state(
         "TAP_AUDIT_EVENTS_EXCLUDE_ACTION_TYPES": "noise",
     }
 
-    command(*options, **settings).raise_for_exit_code()
+    done = command(*options, **settings).raise_for_exit_code()
+    assert done.log.endswith("; 44 left out by exclude_action_types\n")
     service.add([shown])
     command(*options, **settings).raise_for_exit_code()
 

@@ -21,7 +21,7 @@ class Reporter:
     """Reports on one run that reads pages."""
 
     def __init__(self, end: Instant, *, quiet: bool) -> None:
-        self.events = 0
+        self.events = self._excluded = 0
         self._quiet = quiet
         self._started_at = time.monotonic()
         self._progress = Progress(Window(None, end))
@@ -31,6 +31,7 @@ class Reporter:
 
     def page(self, page: EventPage, chosen: EventPage | None = None) -> None:
         """Count a page, or the events that were chosen from it; show how far the run has come."""
+        self._excluded += page.excluded
         if not page.instants:
             return
         self.events += len(page if chosen is None else chosen)
@@ -57,4 +58,7 @@ class Reporter:
         if not self._quiet:
             seconds = time.monotonic() - self._started_at
             rate = f", {self.events / seconds:,.0f} a second" if self.events else ""
-            write_stderr(f"{sentence}: {self.events:,} events in {seconds:.1f} s{rate}")
+            text = f"{sentence}: {self.events:,} events in {seconds:.1f} s{rate}"
+            if self._excluded:
+                text += f"; {self._excluded:,} left out by exclude_action_types"
+            write_stderr(text)
