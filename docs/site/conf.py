@@ -20,6 +20,7 @@ html_copy_source = False
 NAVIGATION = {
     "Load events": ("getting-started", "settings", "meltano", "loaders", "fields", "recipes"),
     "Other ways": ("export", "python", "airbyte", "spark", "scale", "image", "sandbox"),
+    "Into a SIEM": ("siem", "ocsf"),
     "Run it": ("operations", "organizations", "errors", "performance", "upgrading"),
     "Trust it": ("delivery", "proof", "privacy", "/SECURITY"),
     "Change it": ("architecture", "adr/README", "/CONTRIBUTING", "/CHANGELOG", "README"),
