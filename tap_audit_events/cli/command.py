@@ -66,6 +66,12 @@ def _number(context: click.Context, option: click.Parameter, value: float) -> fl
     return value
 
 
+def _header_value(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not (value.isascii() and value.isprintable() and value.strip()):
+        raise click.BadParameter("it must be printable ASCII", context, option)
+    return value
+
+
 def _follow_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return click.option("--follow", "-f", is_flag=True, help=text)
 
@@ -292,6 +298,13 @@ user:password, or the whole value of the header) is read from AUDIT_EVENTS_RECEI
     "--gzip/--no-gzip",
     default=True,
     help="Whether to compress; the receiver must know gzip.  [default: gzip]",
+)
+@click.option(
+    "--content-type",
+    metavar="TYPE",
+    callback=_header_value,
+    help="The Content-Type of JSON Lines, such as application/json for Fluent Bit."
+    "  [default: application/x-ndjson]",
 )
 @filter_options
 @form_options

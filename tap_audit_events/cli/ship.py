@@ -37,6 +37,7 @@ class ShipOptions:
         secret_header: the header that carries it.
         batch_events: the most events in a batch.
         gzip: whether bodies are compressed.
+        content_type: the Content-Type of JSON Lines, if not the usual one.
         filters: which events are sent.
         form: the form of the events.
     """
@@ -49,6 +50,7 @@ class ShipOptions:
     secret_header: str | None
     batch_events: int
     gzip: bool
+    content_type: str | None
     filters: EventFilter
     form: Form
 
@@ -74,6 +76,7 @@ def run_ship(options: ShipOptions, common: Common) -> None:
         texts=options.form.texts,
         batch_events=options.batch_events,
         compresses=options.gzip,
+        line_type=options.content_type,
         max_retries=settings.max_retries if interval is None else None,
         timeout_seconds=settings.request_timeout_seconds,
         user_agent=settings.user_agent,

@@ -109,9 +109,8 @@ class Body(Protocol):
 class JsonLines:
     """One event a line; each line ends with a line feed. Each batch has a key of its own."""
 
-    content_types = ("application/x-ndjson", "application/jsonl", "application/json-lines")
-
     def __init__(self) -> None:
+        self.content_types: tuple[str, ...] = ("application/x-ndjson",)
         self._bodies: dict[str, bytes] = {}
 
     def events(self, request: Request) -> list[Any]:

@@ -15,7 +15,7 @@ from tests.cli.command import Command
 from tests.cli.exported import HOSTILE
 from tests.cli.failing import SMALL_PAGES, refused
 from tests.forking import signal_until_gone
-from tests.shipping.receiver import Closes, Receiver, Slow, Status, TakesHalf
+from tests.shipping.receiver import Closes, JsonLines, Receiver, Slow, Status, TakesHalf
 from tests.shipping.receiver import Fault as ReceiverFault
 from tests.shipping.ship import (
     EVENTS,
@@ -43,6 +43,20 @@ def test_events_arrive_as_sent_and_once(
         each.headers["user-agent"].startswith("tap-audit-events/") for each in receiver.requests
     )
     assert f"Shipped to {receiver.url}: 6 events in" in first.log
+
+
+def test_the_content_type_can_be_another(
+    service: Service, command: Command, receiver: Receiver
+) -> None:
+    """Some receivers know JSON Lines only by another name."""
+    service.add(EVENTS)
+    protocol = JsonLines()
+    protocol.content_types = ("application/json",)
+    receiver.protocol = protocol
+
+    ship(command, receiver, "--content-type", "application/json").raise_for_exit_code()
+
+    assert receiver.ids == IDS
 
 
 def test_batches_have_a_largest_number_of_events_and_bytes(

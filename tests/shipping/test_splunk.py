@@ -99,6 +99,12 @@ def test_an_unknown_parameter_is_refused(command: Command, receiver: Receiver) -
     assert done.error.endswith("unknown parameter 'idx': known are index, source, sourcetype, host")
 
 
+def test_the_content_type_is_that_of_splunk(command: Command, receiver: Receiver) -> None:
+    done = ship(command, receiver, "--content-type", "text/plain")
+
+    assert done.error.startswith("AE-EXPORT: --content-type is for JSON Lines: ")
+
+
 @pytest.mark.parametrize("polls", [0, 2])
 def test_the_state_waits_for_the_acknowledgment(
     polls: int, service: Service, command: Command, receiver: Receiver, hec: Hec

@@ -45,6 +45,7 @@ class Connection:
         user_agent: the value of the User-Agent header.
         timeout_seconds: for a connection, and for each further part of a response.
         compresses: whether bodies are compressed with gzip.
+        line_type: the Content-Type of JSON Lines, for receivers of them.
 
     Raises:
         ReceiverError: the environment names a proxy that cannot be used.
@@ -59,8 +60,10 @@ class Connection:
         user_agent: str,
         timeout_seconds: float,
         compresses: bool,
+        line_type: str,
     ) -> None:
         self.stop = stop
+        self.line_type = line_type
         self._endpoint = endpoint
         self._scheme = scheme
         self._user_agent = user_agent

@@ -26,7 +26,7 @@ class HttpLines(Receiver):
     def send(self, batch: Sequence[Item]) -> Outcome:
         body = b"\n".join([*(item.body for item in batch), b""])
         headers = {
-            "Content-Type": "application/x-ndjson",
+            "Content-Type": self._connection.line_type,
             "Idempotency-Key": blake2b(body, digest_size=16).hexdigest(),
         }
         check_status(self._connection.name, self._connection.post("", body, headers))

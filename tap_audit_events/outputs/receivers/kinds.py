@@ -22,6 +22,7 @@ from tap_audit_events.outputs.receivers.receiver_output import ReceiverOutput
 from tap_audit_events.outputs.receivers.receiver_state import ReceiverState
 from tap_audit_events.outputs.receivers.splunk import Splunk
 
+_LINE_TYPE: Final = "application/x-ndjson"
 _UNFINISHED: Final = "The next run continues after the last events that were acknowledged."
 
 
@@ -50,6 +51,7 @@ class SendOptions:
         texts: the JSON texts of a page's events.
         batch_events: the most events in a batch.
         compresses: whether bodies are compressed with gzip.
+        line_type: the Content-Type of JSON Lines; None for the usual one.
         max_retries: how often in a row a batch is sent again; None if without end.
         timeout_seconds: for a connection, and for each further part of a response.
         user_agent: the value of the User-Agent header.
@@ -59,6 +61,7 @@ class SendOptions:
     texts: Texts
     batch_events: int
     compresses: bool
+    line_type: str | None
     max_retries: int | None
     timeout_seconds: float
     user_agent: str
@@ -89,6 +92,10 @@ def open_receiver(
             f"--to must begin with one of {known}; for a file or table, use audit-events export"
         )
     kind = KINDS[prefix].new
+    if options.line_type is not None and kind is not HttpLines:
+        raise unusable(
+            f"--content-type is for JSON Lines: leave it out for {KINDS[prefix].meaning}"
+        )
     is_url = prefix.endswith("//")
     shown, url = ("", to) if is_url else (prefix, to[len(prefix) :])
     endpoint = checked_endpoint(shown, url, secret)
@@ -104,6 +111,7 @@ def open_receiver(
                 user_agent=options.user_agent,
                 timeout_seconds=options.timeout_seconds,
                 compresses=options.compresses,
+                line_type=options.line_type or _LINE_TYPE,
             )
         ) as connection,
     ):
