@@ -55,6 +55,13 @@ def test_an_output_keeps_its_form(
     assert output.snapshot() == before
 
 
+@pytest.mark.parametrize("to", ["e.parquet", "e.duckdb", "e/"])
+def test_what_was_exported_can_be_verified(to: str, command: Command, service: Service) -> None:
+    service.add(HOSTILE)
+    command("export", "--to", to, *OCSF).raise_for_exit_code()
+    command("verify", "--against", to).raise_for_exit_code()
+
+
 def test_a_map_says_which_action_type_is_which_activity(command: Command, service: Service) -> None:
     service.add([an_event(action_type="file_delete")])
     (command.folder / "map.json").write_text('{"file_delete": "delete"}')
