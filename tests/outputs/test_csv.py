@@ -60,6 +60,7 @@ def test_every_value_can_be_read_back_without_the_first_apostrophe(
 
 
 @given(name=texts, email=texts, details=st.sampled_from(["=1", -1, [1, "\n"], None, {}]))
+@example(name="", email=None, details=None)
 def test_an_event_keeps_every_value(name: str | None, email: str | None, details: object) -> None:
     """Null is a cell without anything, and an empty text has quotes."""
     entity = {"name": name, "email": email}
