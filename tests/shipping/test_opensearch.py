@@ -127,7 +127,7 @@ def test_what_is_not_taken_for_now_is_sent_again_alone(
 
     assert sorted(bulk.ids) == IDS
     assert receiver.ids == [*IDS, *IDS[::2]]
-    assert "has not taken 20 of 40 events" in done.log
+    assert "has not taken 20 of 40 events: status 429, 'es_rejected_execution_ex" in done.log
 
 
 def test_an_event_that_stays_busy_ends_the_run(

@@ -99,7 +99,8 @@ class Delivery:
             again = self._taken(part, outcome)
             if again:
                 limited = f"{self._name} has not taken {len(again):,} of {len(part):,} events"
-                self._wait(ReceiverError(limited, Concerns.MOMENT), waits)
+                why = f": {outcome.why_again}" if outcome.why_again else ""
+                self._wait(ReceiverError(f"{limited}{why}", Concerns.MOMENT), waits)
                 waiting.append(again)
             else:
                 self.settled = len(batch) - sum(map(len, waiting))

@@ -169,14 +169,11 @@ class OpenSearch(Receiver):
             if each.concerns is Concerns.EVERYTHING:
                 raise self._error(each.reason, Concerns.EVERYTHING)
         again = [place for place, each in failed.items() if each.concerns is Concerns.MOMENT]
+        why_again = results[again[0]].reason if again else ""
         if again and len(again) == len(results):  # no progress, which bounds the retries
-            raise self._error(results[0].reason)
-        refused = {
-            place: each.reason
-            for place, each in failed.items()
-            if each.concerns is Concerns.CONTENT
-        }
-        return Outcome(refused, again)
+            raise self._error(why_again)
+        refused = {place: failed[place].reason for place in sorted(failed.keys() - again)}
+        return Outcome(refused, again, why_again)
 
     def _error(self, reason: str, concerns: Concerns = Concerns.MOMENT) -> ReceiverError:
         return ReceiverError(f"{self._connection.name}: {reason}", concerns)

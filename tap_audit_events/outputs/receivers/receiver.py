@@ -37,10 +37,12 @@ class Outcome:
     Attributes:
         refused: why it refuses events for good, by their positions.
         again: positions of events that it has not taken for now.
+        why_again: why it has not taken the first of them.
     """
 
     refused: Mapping[int, str] = field(default_factory=dict)
     again: Sequence[int] = ()
+    why_again: str = ""
 
 
 class Receiver(Protocol):
