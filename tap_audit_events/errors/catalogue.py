@@ -267,7 +267,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-FILE": ErrorEntry(
         Category.SETTINGS,
-        "A config, catalog or state file cannot be used",
+        "A config, catalog, state or OCSF map file cannot be used",
         "The file does not exist, may not be read, is too large, or does not contain a JSON"
         " object, for example because it is incomplete.",
         "Check the path, and that the file is complete. A first run has no state: leave out"
