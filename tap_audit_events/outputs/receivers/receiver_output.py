@@ -107,5 +107,6 @@ class ReceiverOutput(Output):
     def _flush(self) -> None:
         if self._batch:
             self._delivery.deliver(self._batch)
+            self._delivery.settled = 0  # of the next batch
             self._batch, self._bytes = [], 0
             self._ends = [(0, page) for _, page in self._ends[-1:]]
