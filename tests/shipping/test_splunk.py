@@ -236,6 +236,21 @@ def test_a_full_queue_is_waited_for(
     assert json.loads(response.body)["text"] in done.warnings[0]
 
 
+@pytest.mark.parametrize("acknowledges", [False, True])
+def test_the_page_of_a_proxy_acknowledges_nothing(
+    acknowledges: bool, service: Service, command: Command, receiver: Receiver, hec: Hec
+) -> None:
+    service.add(history(4))
+    hec.acknowledges = acknowledges
+    page = Status(200, body=b"<html>Please log in</html>")
+    receiver.faults += [None, page] if acknowledges else [page]
+
+    done = ship(command, receiver).raise_for_exit_code()
+
+    assert len(receiver.ids) == 4
+    assert "not in the form of HEC: body '<html>Please log in</html>'" in done.warnings[0]
+
+
 def test_few_bytes_wait_for_their_acknowledgment(
     service: Service, command: Command, receiver: Receiver, hec: Hec
 ) -> None:

@@ -13,7 +13,7 @@ from uuid import uuid4
 import msgspec
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.errors.exceptions import sanitize, sanitize_body
 from tap_audit_events.events.instants import Instant, microseconds
 from tap_audit_events.outputs.durable import unusable
 from tap_audit_events.outputs.receivers.connection import GRACE_SECONDS, Connection
@@ -38,6 +38,9 @@ DEFAULTS: Final = {"source": "audit-events", "sourcetype": "audit_events"}
 _FIRST_POLL_SECONDS: Final = 0.1
 _LAST_POLL_SECONDS: Final = 5.0
 _EPOCH: Final = microseconds(Instant("1970-01-01T00:00:00"))
+
+_ACCEPTED: Final = frozenset({0, 24, 25})
+"""Codes of success, and of success although queues are almost full."""
 
 _ACK_IS_DISABLED: Final = 14
 _OF_AN_EVENT: Final = frozenset({6, 12, 13, 15})
@@ -131,15 +134,21 @@ class Splunk(Receiver):
         if response.status == HTTPStatus.BAD_REQUEST and reply.code == _ACK_IS_DISABLED:
             self._pending = {}  # switched off meanwhile
             return
-        self._check(response, reply)
-        for ack_id in reply.acknowledged:
+        if reply.acknowledged is None:
+            self._check(response, reply)
+        for ack_id in reply.acknowledged or ():
             self._pending.pop(ack_id, None)
 
     def _check(self, response: Received, reply: _Reply) -> None:
+        """Raise the error of a response that accepts nothing."""
         if response.status != HTTPStatus.BAD_REQUEST or reply.code is None:
             check_status(self._connection.name, response)
+        if reply.code in _ACCEPTED:
             return
-        what = f"status 400, code {reply.code}, {sanitize(reply.text)}"
+        if reply.code is None:  # such as the page of a proxy
+            start = sanitize_body(response.body)
+            raise self._error(f"status {response.status}, but not in the form of HEC: {start}")
+        what = f"status {response.status}, code {reply.code}, {sanitize(reply.text)}"
         if reply.code in _OF_AN_EVENT:
             raise self._error(what, Concerns.CONTENT, reply.position)
         raise self._error(what, Concerns.EVERYTHING)
@@ -158,14 +167,14 @@ class _Reply(NamedTuple):
         text: the same for people.
         position: of the first event that is invalid.
         ack_id: the number by which the acknowledgment of a batch is requested.
-        acknowledged: the batches that are indexed.
+        acknowledged: the batches that are indexed; None if the response does not say.
     """
 
     code: int | None = None
     text: str = ""
     position: int | None = None
     ack_id: int | None = None
-    acknowledged: Sequence[int] = ()
+    acknowledged: Sequence[int] | None = None
 
     @classmethod
     def of(cls, response: Received) -> _Reply:
@@ -179,11 +188,9 @@ class _Reply(NamedTuple):
             text=str(reply.get("text")),
             position=_integer(reply.get("invalid-event-number")),
             ack_id=_integer(reply.get("ackId")),
-            acknowledged=[
-                int(each)
-                for each, is_indexed in (acks.items() if isinstance(acks, dict) else ())
-                if is_indexed is True and each.isdecimal()
-            ],
+            acknowledged=[int(each) for each in acks if acks[each] is True and each.isdecimal()]
+            if isinstance(acks, dict)
+            else None,
         )
 
 
