@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,6 +175,25 @@ def test_an_acknowledgment_that_was_switched_off_is_not_awaited(
     ship(command, receiver).raise_for_exit_code()
 
     assert len(receiver.ids) == 4
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_a_signal_while_an_acknowledgment_is_awaited(
+    comes: bool, service: Service, command: Command, receiver: Receiver, hec: Hec
+) -> None:
+    """The run waits for it a few seconds more; the state covers what was acknowledged."""
+    service.add(history(4))
+    hec.acknowledges, hec.polls, hec.lost = True, 5, 0 if comes else 1
+    secret = {"AUDIT_EVENTS_RECEIVER_SECRET": TOKEN}
+    to = f"splunk-hec:{receiver.root}"
+    with command.started("ship", "--follow", "--to", to, "--state", "s.json", **secret) as run:
+        receiver.wait_for(2)
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(60) == 128 + signal.SIGTERM
+
+    hec.polls = 0
+    ship(command, receiver).raise_for_exit_code()
+    assert Counter(Counter(receiver.ids).values()) == {1 if comes else 2: 4}
 
 
 @pytest.mark.parametrize("acknowledges", [False, True])
