@@ -210,6 +210,8 @@ def test_the_number_of_an_invalid_event_is_used(
     assert "status 400, code 6, 'Invalid data format'; the event of 2024-05-06T13:12:00Z" in error
     assert '"id":"00023"' in error
     assert receiver.ids == [f"{number:05}" for number in range(23)]
+    events = [each for each in receiver.requests if each.path.endswith("event")]
+    assert len(events) == 3
     hec.poison = ""
     ship(command, receiver, **SMALL_PAGES).raise_for_exit_code()
     assert receiver.ids[23:] == [f"{number:05}" for number in range(20, 40)]
