@@ -10,7 +10,10 @@ from tap_audit_events.config.names import PACKAGE
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 
 TOKEN_FILE: Final = "access_token_file"  # noqa: S105 - a name
-"""A setting that the source lacks: users of Airbyte's form must not name files of the machine."""
+"""Users of Airbyte's form must not name files of the machine."""
+
+LOCAL_FILES: Final = (TOKEN_FILE, "quarantine_file")
+"""The settings that the source lacks. Events in a file of a container would vanish with it."""
 
 _TIME: Final = {
     "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -24,7 +27,7 @@ _NOT_OF_AIRBYTE: Final = ("secret", "writeOnly")
 _OF_OTHERS = re.compile(rf"[^.]*\b(?:{TOKEN_FILE}|environment)\b.*?(?:\. |$)")
 """Sentences about what the source lacks."""
 
-PROPERTIES: Final = tuple(name for name in SETTINGS_SCHEMA["properties"] if name != TOKEN_FILE)
+PROPERTIES: Final = tuple(name for name in SETTINGS_SCHEMA["properties"] if name not in LOCAL_FILES)
 """The settings that the source has."""
 
 
@@ -48,7 +51,7 @@ def specification() -> dict[str, Any]:
 
 def _fields(schema: dict[str, Any]) -> dict[str, Any]:
     declared = schema["properties"].items()
-    names = [(name, each) for name, each in declared if name != TOKEN_FILE]
+    names = [(name, each) for name, each in declared if name not in LOCAL_FILES]
     return {name: _field(name, each) | {"order": n} for n, (name, each) in enumerate(names)}
 
 

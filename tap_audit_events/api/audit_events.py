@@ -74,6 +74,7 @@ class AuditEvents:
         request_timeout_seconds: float | None = None,
         max_retries: int | None = None,
         max_response_megabytes: int | None = None,
+        quarantine_file: str | None = None,
         details_format: str | None = None,
         raw_event: bool | None = None,
         user_agent: str | None = None,

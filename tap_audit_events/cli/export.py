@@ -18,7 +18,7 @@ from tap_audit_events.config.process import tune_memory
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.event_filter import EventFilter
 from tap_audit_events.events.instants import instant_of
-from tap_audit_events.outputs.durable import InPlaceError
+from tap_audit_events.outputs.durable import InPlaceError, check_files_differ
 from tap_audit_events.outputs.form import Form
 from tap_audit_events.outputs.formats import Opened, open_output
 
@@ -46,6 +46,9 @@ def run_export(
     # Arrow's own pool returns memory after each page; the system clears it for the next.
     if not os.environ.get("ARROW_DEFAULT_MEMORY_POOL"):
         os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+    if settings.quarantine_file is not None:
+        written = {"--to": Path(to)} | ({} if state_path is None else {"--state": state_path})
+        check_files_differ(written | {"--quarantine": Path(settings.quarantine_file)})
     events = common.events_of(settings)
     end = settings.end_date or instant_of(datetime.now(UTC))
     with (

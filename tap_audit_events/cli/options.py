@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -33,6 +33,7 @@ class Common:
         config_files: the files of ``--config``; a later one overrides an earlier one.
         start: the time of the earliest event, as text.
         end: the time of the latest event, as text.
+        quarantine: the file for events that cannot be used.
         quiet: whether only warnings and errors are shown.
         stop: ends a run at a signal.
     """
@@ -40,6 +41,7 @@ class Common:
     config_files: Sequence[str]
     start: str | None
     end: str | None
+    quarantine: str | None
     quiet: bool
     stop: Stop
 
@@ -72,6 +74,10 @@ class Common:
 
         if self.quiet:
             self.logger.setLevel(max(self.logger.level, logging.WARNING))
+        if self.quarantine == "":
+            raise SettingsError(["--quarantine is empty: give the path of a file"])
+        if self.quarantine is not None:
+            config = {**config, "quarantine_file": self.quarantine}
         settings = checked_settings(
             config,
             self.logger,
@@ -89,9 +95,11 @@ class Common:
 
     def runtime(self) -> Runtime:
         """The runtime of a run that ends at a signal."""
+        from tap_audit_events.run.quarantine import QuarantineFile
         from tap_audit_events.run.runtime import Runtime
 
-        return Runtime(stop=self.stop)
+        # One for all runs of --follow, so that each names only what the earlier ones did not find.
+        return Runtime(stop=self.stop, new_quarantine=cache(QuarantineFile))
 
     def events_of(self, settings: Settings) -> AuditEvents:
         """The events that the settings describe."""
@@ -129,6 +137,9 @@ _OPTIONS: Final = (
     click.option("--end", metavar="TIME",
                  help="Time of the latest event; a date alone is the end of that day in UTC."
                       "  [default: end_date, else now]"),
+    click.option("--quarantine", metavar="FILE",
+                 help="Append events that cannot be used to this file, and continue.  [default:"
+                      " quarantine_file, else such an event is an error]"),
     click.option("-q", "--quiet", is_flag=True,
                  help="On stderr, show only warnings and errors."),
 )  # fmt: skip
@@ -139,11 +150,17 @@ def common_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_common(
-        *, config_files: Sequence[str], start: str, end: str, quiet: bool, **more: Any
+        *,
+        config_files: Sequence[str],
+        start: str,
+        end: str,
+        quarantine: str,
+        quiet: bool,
+        **more: Any,
     ) -> None:
         stop: Stop = click.get_current_context().find_object(Stop) or Stop()
         try:
-            command(**more, common=Common(config_files, start, end, quiet, stop))
+            command(**more, common=Common(config_files, start, end, quarantine, quiet, stop))
         except BrokenPipeError as error:  # click would exit without a message
             sys.exit(exit_code_of(error))
 

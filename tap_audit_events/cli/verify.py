@@ -92,9 +92,9 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
             be read.
         AuditEventsError: not all events could be read; nothing is printed then.
     """
-    _check_files(options)
     config = {} if options.repair is None else common.config()
     settings = common.settings_of(config) if config else common.settings()
+    _check_files(options, settings.quarantine_file)
     within = _range_of(settings)
     organizations = [each.organization_id.lower() for each in settings.each()]
     with temporary_database() as database, ExitStack() as files:
@@ -176,11 +176,14 @@ def _new_file(path: Path | None, stack: ExitStack) -> WholeFile | None:
     return stack.enter_context(closing(WholeFile(path)))
 
 
-def _check_files(options: VerifyOptions) -> None:
+def _check_files(options: VerifyOptions, quarantine_file: str | None) -> None:
     """Raise `SettingsError` if a new file would replace another, or count as a loaded file."""
     if options.catalog is not None and options.repair is None:
         raise SettingsError(["--catalog is for the file of --repair: give both"])
-    options_to_write = {"--repair": options.repair, "--list": options.list_file}
+    quarantine = None if quarantine_file is None else Path(quarantine_file)
+    options_to_write = {
+        "--repair": options.repair, "--list": options.list_file, "--quarantine": quarantine
+    }  # fmt: skip
     written = {option: path for option, path in options_to_write.items() if path is not None}
     # What does not exist may be a URL, whose password an error would show.
     is_path = exists(options.against)  # noqa: PTH110 - no error for any text

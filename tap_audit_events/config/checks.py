@@ -86,6 +86,13 @@ def action_types(items: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(items))
 
 
+def quarantine_file(text: str) -> str:
+    """The path of a file."""
+    if "://" in text or not text.isprintable():
+        raise ValueError("must be the path of a file, without control characters, not a URL")
+    return text
+
+
 def user_agent(text: str) -> str:
     """The value of a User-Agent header."""
     if not text.isascii() or not text.isprintable():

@@ -184,6 +184,17 @@ class Settings(WithSecrets, frozen=True, kw_only=True):
         description="Largest response accepted, in MB after decompression, {bounds}. A page of"
         " 1,000 large events is a few MB. Each request in flight may use that much memory.",
     )] = 256
+    quarantine_file: Annotated[str | None, Meta(
+        title="Quarantine file",
+        description="Path of a file to which events that cannot be used are appended, each once,"
+        " as JSON Lines. The run then continues after them. If unset, such an event ends the run."
+        " The file must be on a disk that outlives the run.",
+        examples=["/var/lib/audit-events/quarantine.jsonl"],
+        extra={
+            "expected": "the path of a file, for example /var/lib/audit-events/quarantine.jsonl",
+            "check": checks.quarantine_file,
+        },
+    )] = None
     details_format: Annotated[Literal["object", "string"], Meta(
         title="Format of details",
         description="object: action.details is an object, as the service sends it. string: it is"

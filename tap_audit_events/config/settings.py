@@ -46,9 +46,10 @@ _PAIRS: Final = (("organization_id", "organizations"), ("access_token", "access_
 
 _ONE: Final = "set only one of them"
 
-_SENT_TEXTS: Final = ("base_url", "action_types", "exclude_action_types", "user_agent")
-"""Settings that may be any text and are sent to the service or kept in the state; the token must
-not be in them."""
+_FREE_TEXTS: Final = (
+    "base_url", "action_types", "exclude_action_types", "user_agent", "quarantine_file"
+)  # fmt: skip
+"""Settings that may be any text and are not secret; the token must not be in them."""
 
 _NAMES_OF_WORDS: Final = {
     name for name, schema in SETTINGS_SCHEMA["properties"].items() if not schema.get("secret")
@@ -231,7 +232,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     if both := [each for each in settings.exclude_action_types if each in settings.action_types]:
         names = ", ".join(map(sanitize, both))
         yield f"action_types and exclude_action_types both have {names}: remove it from one of them"
-    for name in _SENT_TEXTS:
+    for name in _FREE_TEXTS:
         text = str(getattr(settings, name)).lower()
         if any(PAT_MARK in token and token.lower() in text for token in settings.tokens):
             yield f"{name} contains the access token: remove it from there"

@@ -45,7 +45,11 @@ _RESUMES_WITH_STATE = "A run with a state resumes where it stopped."
 _RUN_LATER = f"Run it again later. {_RESUMES_WITH_STATE}"
 _CHECK_URL = "Check base_url: it is the part of the URL before /v1/organizations."
 _RUN_AGAIN = "Run it again. If the error returns, report it to the service's support."
-_EXCLUDE_IT = "exclude the whole second of its time with start_date or end_date"
+_OF_AN_EVENT = (
+    "Report it to the service's support. To continue after it, set quarantine_file, which keeps it"
+    " in a file; or exclude the whole second of its time with start_date or end_date, which is the"
+    " only way in Airbyte and Spark."
+)
 _RESUMES = "The next run resumes after the last STATE that the target acknowledged."
 
 CATALOGUE: Final[dict[str, ErrorEntry]] = {
@@ -194,20 +198,22 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " again. An id has 1 to 1,000 characters, occurredAt at most 100. NaN, a control character"
         " that is not escaped and a byte that is not UTF-8 are not JSON. The line says what is"
         " wrong, and shows the event.",
-        f"Report it to the service's support, or {_EXCLUDE_IT}.",
+        _OF_AN_EVENT,
     ),
     "AE-EVENT-SIZE": ErrorEntry(
         Category.CONTRACT,
         "An event is larger than the tap accepts",
         "The limit is 8 MB, thousands of times the usual size, so that no event can fill the"
         " memory. The line shows the start of the event.",
-        f"Report it to the service's support, or {_EXCLUDE_IT}.",
+        _OF_AN_EVENT,
     ),
     "AE-NESTING": ErrorEntry(
         Category.CONTRACT,
-        "The response is nested too deeply to read",
-        "An event has objects or lists inside each other, a thousand or more levels deep.",
-        f"Find the event with a small page_size, and {_EXCLUDE_IT}.",
+        "The response, or an event in it, is nested too deeply to read",
+        "An event has objects or lists inside each other, usually a thousand or more levels deep;"
+        " with quarantine_file, more than 200 levels are set aside. The line shows the event, if"
+        " the response has one that is nested so deeply.",
+        _OF_AN_EVENT,
     ),
     "AE-TOO-LARGE": ErrorEntry(
         Category.CONTRACT,

@@ -1,4 +1,4 @@
-"""Finds the events of a body that is complete but not JSON, such as one with NaN in an event."""
+"""Finds the events of a body by its brackets: it need not be JSON, and may be nested deeply."""
 
 from __future__ import annotations
 
@@ -19,35 +19,48 @@ _START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-def split_events(body: bytes) -> list[bytes] | None:
-    """The texts of the events, whatever is inside of them.
+def split_events(body: bytes) -> list[slice] | None:
+    """Where the texts of the events are, whatever is inside of them.
 
     None if the body does not begin and end as an envelope does, for example because it was cut; or
     if it has no list of events, or too many of them.
     """
-    events: list[bytes] | None = None
+    events: list[slice] | None = None
     name, start = b"", None
-    for depth, token in _tokens(body):
+    for depth, token in _tokens(body) if _START.match(body) else ():
         text = token[0]
         if events is None and (depth, text, name) == (1, b"[", b'"auditEvents"'):
             events, start = [], token.end()
         elif events is not None and start is not None and (depth, text) in _ENDS_OF_EVENTS:
-            events.append(body[start : token.start()].strip())
+            events.append(_trimmed(body, start, token.start()))
             start = token.end() if text == b"," else None
         elif (depth, text) == (0, b"}"):
             if body[token.end() :].strip():
                 return None
-            return [] if events == [b""] else events
+            return [] if [body[each] for each in events or ()] == [b""] else events
         if len(events or ()) > MAX_EVENTS:
             return None
         name = text if depth == 1 else name
     return None
 
 
-def _tokens(body: bytes) -> Iterator[tuple[int, re.Match[bytes]]]:
-    """Each string and structural character of an object, with the number of brackets around it."""
+def is_deeper_than(levels: int, text: bytes) -> bool:
+    """Whether objects and lists are inside each other more than so many levels deep."""
+    if text.count(b"{") + text.count(b"[") <= levels:
+        return False
+    return any(depth >= levels and token[0] in b"{[" for depth, token in _tokens(text))
+
+
+def _trimmed(body: bytes, start: int, end: int) -> slice:
+    text = body[start:end]
+    end -= len(text) - len(text.rstrip())
+    return slice(min(end, start + len(text) - len(text.lstrip())), end)
+
+
+def _tokens(text: bytes) -> Iterator[tuple[int, re.Match[bytes]]]:
+    """Each string and structural character, with the number of brackets around it."""
     depth = 0
-    for token in _TOKEN.finditer(body) if _START.match(body) else ():
+    for token in _TOKEN.finditer(text):
         if token[0] == b'"':  # a string without an end
             return
         depth -= token[0] in b"]}"
@@ -55,10 +68,12 @@ def _tokens(body: bytes) -> Iterator[tuple[int, re.Match[bytes]]]:
         depth += token[0] in b"[{"
 
 
-def problem_of(event: bytes) -> str | None:
-    """Why the text of an event is not JSON; None if it is."""
-    try:
-        _check(storable(event))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return str(error)
-    return None
+def check_json(event: bytes) -> None:
+    """Raise an error if the text of an event is not JSON.
+
+    Raises:
+        msgspec.DecodeError: it is not JSON.
+        UnicodeDecodeError: it is not UTF-8.
+        RecursionError: it is nested too deeply.
+    """
+    _check(storable(event))

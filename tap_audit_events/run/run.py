@@ -9,14 +9,16 @@ from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from logging import Logger
+from pathlib import Path
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import ServiceError
+from tap_audit_events.errors.exceptions import ServiceError, sanitize
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning.window_reader import WindowPage
 from tap_audit_events.run.new_events import NewEvents
 from tap_audit_events.run.organization import GivenState, Organization
 from tap_audit_events.run.organizations_plan import OrganizationRequest, OrganizationsPlan
+from tap_audit_events.run.quarantine import QuarantinedEvent
 from tap_audit_events.run.runtime import MAX_THREADS, Runtime
 from tap_audit_events.run.tokens import token_groups
 from tap_audit_events.service.rate_limiter import RequestCounts
@@ -28,6 +30,9 @@ class Run:
     Args:
         states: what earlier runs left for each organization, by its id; nothing for a first run.
         counts_coverage: whether what is delivered is counted for coverage records.
+
+    Raises:
+        AuditEventsError: the file of the setting `quarantine_file` cannot be opened.
 
     Attributes:
         settings: what is read, and how.
@@ -47,6 +52,12 @@ class Run:
     ) -> None:
         self.settings = settings
         self._runtime = runtime
+        self._logger = logger
+        self._quarantine = None
+        self._quarantined = self._quarantined_before = 0
+        if settings.quarantine_file is not None:
+            path = Path(settings.quarantine_file)
+            self._quarantine = runtime.new_quarantine(path, now=runtime.now)
         wakeups = runtime.stop.wakeups
         self.requests = RequestCounts(settings.concurrency, lambda: wakeups.put(None))
         self._transport = runtime.new_transport(settings.base_url)
@@ -83,6 +94,7 @@ class Run:
             ServiceError: the range of the only organization could not be read to its end.
             SettingsError: the state of the only organization cannot be used.
             StoppedError: a signal asked the run to stop.
+            AuditEventsError: the file of the setting `quarantine_file` cannot be written.
         """
         runtime, settings = self._runtime, self.settings
         threads = MAX_THREADS if settings.organizations else settings.concurrency
@@ -98,6 +110,7 @@ class Run:
         finally:
             self.requests.close()
             self._transport.close()
+            self._log_quarantined()
 
     def check_errors(self) -> None:
         """Raise `OrganizationsError` if some organizations were not read to their end."""
@@ -106,6 +119,8 @@ class Run:
     def _new_events(self, organization: Organization, page: WindowPage | None) -> NewEvents | None:
         """The events of a page to write; None if a window lacks an event: see `Delivery.choose`."""
         organization.log_restarts()
+        if page is not None and page.page.unusable:
+            self._set_aside(organization, page)
         try:
             if page is None and organization.error is not None:
                 organization.fail(organization.error)
@@ -113,6 +128,38 @@ class Run:
         except ServiceError as error:
             organization.fail(error)
             return None
+
+    def _set_aside(self, organization: Organization, read: WindowPage) -> None:
+        """Append the unusable events of a page to the file, before any state covers the page."""
+        if self._quarantine is None:
+            return
+        added = self._quarantine.add(
+            QuarantinedEvent(
+                organization_id=organization.organization_id,
+                text=text,
+                code=error.code,
+                reason=error.details,
+                window=str(read.window),
+                position=position + 1,
+            )
+            for position, text, error in read.page.unusable
+        )
+        if added.appended and not self._quarantined:
+            organization.logger.warning(
+                "%s. It is set aside, and the run continues", read.page.unusable[0].error.summary
+            )
+        self._quarantined += added.appended
+        self._quarantined_before += added.known
+
+    def _log_quarantined(self) -> None:
+        count = self._quarantined + self._quarantined_before
+        if count and self._quarantine is not None:
+            before = self._quarantined_before
+            self._logger.warning(
+                "%d events cannot be used and are not delivered: they are in %s%s",
+                count, sanitize(self._quarantine.path),
+                f", {before} of them since an earlier run" if before else "",
+            )  # fmt: skip
 
 
 def _fetch(request: OrganizationRequest) -> Page:

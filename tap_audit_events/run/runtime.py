@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, RequestPlan, Workers
+from tap_audit_events.run.quarantine import QuarantineFile
 from tap_audit_events.service.connection import Adapter
 from tap_audit_events.service.rate_limiter import RateLimiter, RequestCounts
 from tap_audit_events.service.transport import Connections, NewAdapter, Transport
@@ -37,6 +38,7 @@ class Runtime:
     connections: Connections | None = None
     new_rate_limiter: Callable[[RequestCounts], RateLimiter] = RateLimiter
     new_workers: Callable[[RequestPlan, Fetch, Stop, int], Workers] = Workers
+    new_quarantine: Callable[..., QuarantineFile] = QuarantineFile
 
     def new_transport(self, base_url: str) -> Transport:
         """What sends the requests of a run; as `Transport`, it may raise `RefusedError`."""

@@ -89,7 +89,10 @@ class Client:
         status, body = self._response(window, cursor)
         if status == HTTPStatus.NO_CONTENT:
             return self._empty_page(window)
-        return parse_page(body)
+        return self._parsed(body)
+
+    def _parsed(self, body: bytes) -> Page:
+        return parse_page(body, sets_aside=self.settings.quarantine_file is not None)
 
     def _empty_page(self, window: Window) -> Page:
         """The page for status 204, if a second response shows that there is nothing."""
@@ -99,12 +102,12 @@ class Client:
         if status == HTTPStatus.NO_CONTENT:
             self._nothing_follows.after(window.start)
             return Page()
-        page = parse_page(body)
+        page = self._parsed(body)
         if rest == window:
             return page
         if not no_content.is_empty(window, page):
             raise no_content.untrue()
-        return Page()
+        return Page(unusable=page.unusable)  # their times are not known
 
     def _response(self, window: Window, cursor: str | None) -> tuple[int, bytes]:
         """The status and the body of the response; `ServiceError` unless it is 200 or 204.

@@ -78,6 +78,9 @@ def read_options(options: Mapping[str, str]) -> SparkOptions:
         f"{ENVIRONMENT_PREFIX}{name.upper()}": given[name] for name in SETTINGS if name in given
     }
     config = override(settings_of(os.environ), settings_of(texts))
+    if config.get("quarantine_file"):
+        problems = ["quarantine_file cannot be used: a file on an executor is lost with it"]
+        raise SettingsError(problems)
     config |= {name: text for name, text in given.items() if name not in SETTINGS}
     known = [*SETTINGS, *_OWN]
     config = {"concurrency": 1, **config}

@@ -37,6 +37,7 @@ WRONG: dict[str, list[Any]] = {
     "request_timeout_seconds": [0, "soon", float("inf")],
     "max_retries": [-1],
     "max_response_megabytes": [0, 5000],
+    "quarantine_file": ["file:///quarantine.jsonl", "a\0b", 5],
     "details_format": ["text"],
     "raw_event": ["perhaps"],
     "user_agent": ["two\nlines"],

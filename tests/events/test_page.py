@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import ContractError, RetryableError
 from tap_audit_events.events.exact_json import encode, read_record
-from tap_audit_events.events.page import MAX_EVENT_BYTES, parse_page
+from tap_audit_events.events.page import MAX_EVENT_BYTES, MAX_LEVELS, parse_page
 from tests.builders import TOO_DEEP, an_event
 from tests.events.bodies import an_envelope, only_record
 
@@ -178,7 +178,7 @@ NO_JSON = (
 
 @pytest.mark.parametrize("bad", NO_JSON)
 @pytest.mark.parametrize("count", [0, 1, 3])
-@pytest.mark.parametrize("end", [b', "nextCursor": "c"}', b"}\n", b', "auditEvents": [NaN]}'])
+@pytest.mark.parametrize("end", [b', "nextCursor": "c"}', b"}\n"])
 def test_an_event_that_is_not_json_is_named(bad: bytes, count: int, end: bytes) -> None:
     """The service would send it again, so the events before it are kept and nothing is retried."""
     good = [GOOD, GOOD, GOOD.replace(b"a", rb"\u0000", 1)][:count]
@@ -196,7 +196,12 @@ def test_an_event_that_is_not_json_is_named(bad: bytes, count: int, end: bytes) 
 
 def test_a_body_that_is_not_json_outside_of_its_events_is_an_error() -> None:
     """It is complete, so the service would send it again."""
-    for body in (b'{"auditEvents": [%b], "x": NaN}' % GOOD, b'{"auditEvents": [],}'):
+    bodies = (
+        b'{"auditEvents": [%b], "x": NaN}' % GOOD,
+        b'{"auditEvents": [],}',
+        b'{"auditEvents": [%b, NaN], "auditEvents": [NaN]}' % GOOD,
+    )
+    for body in bodies:
         with pytest.raises(ContractError, match=r"AE-ENVELOPE: .*outside of its events"):
             parse_page(body)
 
@@ -286,16 +291,92 @@ def test_an_event_has_a_greatest_size() -> None:
 
 
 def test_nesting_beyond_the_parser_is_an_error() -> None:
-    """A body that is nested too deeply leads to an error that says so, not to a crash."""
+    """The page ends before an event that is nested too deeply; there is no crash."""
+    page = parse_page(an_envelope(GOOD, TOO_DEEP, GOOD))
+    assert page.ids == ["a"]
+    assert page.malformed is not None
+    assert page.malformed.code == "AE-NESTING"
+    assert page.malformed.details.startswith("event 2 of the page: ")
     with pytest.raises(ContractError, match="nested too deeply"):
-        parse_page(an_envelope(TOO_DEEP))
+        parse_page(b'{"auditEvents": [], "x": %b}' % TOO_DEEP)
+
+
+def _nested(levels: int) -> bytes:
+    deep = b"[" * (levels - 1) + b"]" * (levels - 1)
+    return GOOD.replace(b"}", b', "x": %b}' % deep)
+
+
+UNUSABLE = {
+    **dict.fromkeys(NO_JSON, "AE-EVENT"),
+    b'{"id": "b", "x": "\xff\xed\xa0\x80"}': "AE-EVENT",
+    b"7": "AE-EVENT",
+    b'{"id": "b"}': "AE-EVENT",
+    b'{"id":\r\n"b"}': "AE-EVENT",
+    GOOD.replace(b"00Z", b"61Z"): "AE-EVENT",
+    GOOD.replace(b'"a"', rb'"\u0000"'): "AE-EVENT",
+    GOOD.replace(b'"a"', rb'"\ud800 \\"'): "AE-EVENT",
+    _nested(MAX_LEVELS + 1): "AE-NESTING",
+    TOO_DEEP: "AE-NESTING",
+}
+"""Events that cannot be used, each with the code of its error."""
+
+USABLE = (
+    GOOD,
+    b'{"id": "c", "occurredAt": "2026-01-01T01:00:00+01:00", "x": "\xf0\x9f\x98\x80"}',
+    b'{"id": "d", "occurredAt": "2026-01-01T00:00:00Z", "x": "\\u0000"}',
+    _nested(MAX_LEVELS),
+)
+
+
+@given(
+    st.lists(st.sampled_from([*UNUSABLE, *USABLE]), max_size=6).filter(lambda each: each != [b""]),
+    st.sampled_from([None, "next", "a\0b"]),
+    st.booleans(),
+)
+def test_events_that_cannot_be_used_are_set_aside(
+    events: list[bytes], cursor: str | None, has_mark: bool
+) -> None:
+    """The page is what it would be without them, and has each of them as it was sent."""
+    mark = b"\xef\xbb\xbf" * has_mark
+    page = parse_page(mark + an_envelope(*events, cursor=cursor), sets_aside=True)
+    usable = [event for event in events if event in USABLE]
+    expected = parse_page(an_envelope(*usable, cursor=cursor))
+    assert list(page.ids) == list(expected.ids)
+    assert list(page.instants) == list(expected.instants)
+    assert list(map(bytes, page.texts)) == list(map(bytes, expected.texts))
+    assert (page.next_cursor, page.malformed) == (cursor, None)
+    found = {each.position: (each.text, each.error.code) for each in page.unusable}
+    assert found == {
+        position: (event, UNUSABLE[event])
+        for position, event in enumerate(events)
+        if event in UNUSABLE
+    }
+    for position, _, error in page.unusable:
+        assert f"event {position + 1} of the page" in error.details
+
+
+def test_an_event_that_is_too_large_is_set_aside() -> None:
+    """Its text is kept, however large it is."""
+    large = encode(an_event(id="b", note="x" * MAX_EVENT_BYTES))
+    page = parse_page(an_envelope(GOOD, large, GOOD), sets_aside=True)
+    assert page.ids == ["a", "a"]
+    ((position, text, error),) = page.unusable
+    assert (position, text, error.code) == (1, large, "AE-EVENT-SIZE")
+
+
+def test_what_concerns_the_page_is_not_set_aside() -> None:
+    """Such a page might hide events or further pages."""
+    for body in (b'{"auditEvents": [%b], "x": NaN}' % GOOD, b'{"auditEvents": 7}', b"{}"):
+        with pytest.raises((ContractError, RetryableError)):
+            parse_page(body, sets_aside=True)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_page_or_a_documented_error(body: bytes) -> None:
     """No body leads to any other exception."""
-    with suppress(RetryableError, ContractError):
-        parse_page(body)
+    for sets_aside in (False, True):
+        with suppress(RetryableError, ContractError):
+            parse_page(body, sets_aside=sets_aside)
 
 
 @pytest.mark.parametrize(

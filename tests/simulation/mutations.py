@@ -155,7 +155,12 @@ def no_state_between_pages(patch: Patch) -> None:
 
 
 def pages_become(patch: Patch, change: Callable[[Page], Page]) -> None:
-    replaced(patch, client, "parse_page", lambda real: lambda body: change(real(body)))
+    replaced(
+        patch,
+        client,
+        "parse_page",
+        lambda real: lambda body, **how: change(real(body, **how)),
+    )
 
 
 def an_empty_page_is_the_end(patch: Patch) -> None:

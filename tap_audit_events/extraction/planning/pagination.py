@@ -36,6 +36,8 @@ class Paginator:
     It remembers a bounded amount: the newest cursors, the ids since the newest event, and the
     cursor and page at the last power of two, which reveal any longer cycle (Brent's algorithm).
 
+    An event that is set aside counts as one of the window: its time is not known.
+
     Attributes:
         cursor: position of the next page, None before the first page and after the last.
         is_finished: whether the last page was read.
@@ -81,12 +83,13 @@ class Paginator:
         if len(instants) < len(page.ids):
             pairs = zip(page.ids, page.instants, strict=True)
             ids = frozenset(each for each, instant in pairs if requested.holds(instant))
+        ids = ids.union(str(hash(each.text)) for each in page.unusable)
         self._empty = 0 if ids else self._empty + 1
         if self._empty > MAX_EMPTY_PAGES:
             raise service_error("AE-EMPTY-PAGES", details=f"{self._empty} in a row")
         if ids:
             self._count_repeats(ids)
-            self._remember(ids, instants[-1])
+            self._remember(ids, max(instants, default=self._newest))
         if self._pages >= self._next_milestone:
             self._milestone_page, self._milestone_cursor = ids, hash(page.next_cursor)
             self._next_milestone *= 2

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.errors.exceptions import ContractError, service_error
 from tap_audit_events.events.instants import LATEST
-from tap_audit_events.events.page import Page
+from tap_audit_events.events.page import Page, UnusableEvent
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning import pagination
 from tap_audit_events.extraction.planning.pagination import (
@@ -53,6 +53,22 @@ def test_new_events_outside_of_the_window_next_to_a_known_one_are_not_progress()
         paginator.advance(page, Window(known, known))
     with pytest.raises(ContractError, match="AE-NO-PROGRESS"):
         paginator.advance(last, Window(known, known))
+
+
+def a_page_set_aside(text: bytes, cursor: str) -> Page:
+    unusable = UnusableEvent(0, text, service_error("AE-EVENT"))
+    return Page(next_cursor=cursor, unusable=[unusable])
+
+
+def test_events_that_are_set_aside_are_progress() -> None:
+    """Any number of pages may have no others; but the same ones must not be sent for ever."""
+    paginator = Paginator()
+    for number in range(MAX_EMPTY_PAGES + 2):
+        paginator.advance(a_page_set_aside(b"%d" % number, f"{number}"), EVERYTHING)
+    for number in range(MAX_REPEATED_PAGES + 1):
+        paginator.advance(a_page_set_aside(b"same", f"again {number}"), EVERYTHING)
+    with pytest.raises(ContractError, match="AE-NO-PROGRESS"):
+        paginator.advance(a_page_set_aside(b"same", "last"), EVERYTHING)
 
 
 @pytest.fixture
