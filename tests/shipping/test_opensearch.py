@@ -14,6 +14,10 @@ from tap_audit_events.api.columns import COLUMNS
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.outputs.receivers.delivery import RefusedEvent
+from tap_audit_events.outputs.receivers.endpoint import Secret
+from tap_audit_events.outputs.receivers.kinds import SendOptions, open_receiver
 from tap_audit_events.outputs.receivers.opensearch import OpenSearch, document_id
 from tap_audit_events.sandbox import Service
 from tests.builders import ORGANIZATION_ID, an_event
@@ -22,6 +26,7 @@ from tests.cli.exported import HOSTILE
 from tests.cli.failing import refused
 from tests.cli.tailing import of_several
 from tests.forking import PROJECT
+from tests.outputs.opened import page_of
 from tests.shared_server import SharedServer, a_service, an_id
 from tests.shipping.bulk import Bulk, Document, Result
 from tests.shipping.receiver import Closes, Receiver, Slow, Status
@@ -174,6 +179,37 @@ def test_an_event_that_the_index_refuses_ends_the_run(
     bulk.result_of = lambda _: None
     ship(*SMALL).raise_for_exit_code()
     assert sorted(bulk.ids) == IDS
+
+
+def test_events_that_are_refused_can_be_kept_while_the_rest_arrives(
+    receiver: Receiver, bulk: Bulk, tmp_path: Path
+) -> None:
+    """An event that is busy in the same batch does not make others be refused twice."""
+    results = {IDS[3]: BUSY, IDS[7]: MALFORMED, IDS[30]: MALFORMED}
+    bulk.result_of = lambda document: results.pop(document["id"], None)
+    kept: list[RefusedEvent] = []
+    options = SendOptions(
+        texts=lambda page: page.raw,
+        batch_events=100,
+        compresses=True,
+        line_type=None,
+        max_retries=3,
+        timeout_seconds=60,
+        user_agent="tests",
+        keep_refused=kept.extend,
+    )
+
+    with open_receiver(
+        index_of(receiver), tmp_path / "s.json", Secret(), options, Stop()
+    ) as opened:
+        opened.output.begin()
+        opened.output.write(page_of(EVENTS))
+        opened.output.commit({})
+
+    assert [json.loads(each.item.text)["id"] for each in kept] == [IDS[7], IDS[30]]
+    assert all("mapper_parsing_exception" in each.reason for each in kept)
+    assert sorted([*bulk.ids, IDS[7], IDS[30]]) == IDS
+    assert receiver.ids == [*IDS, IDS[3]]
 
 
 def failed(status: int, type_: str) -> Result:
