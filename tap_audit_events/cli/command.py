@@ -262,7 +262,8 @@ The start of --to selects the kind of receiver:
 
 A batch is sent, the receiver acknowledges it, then the state file moves: a run that is killed sends
 the events since then again. If the receiver is down, slow or limits, batches are sent again, as
-often as max_retries says; with --follow, without end. The receiver's secret (a token,
+often as max_retries says; with --follow, without end. An event that the receiver refuses for good
+ends the run, or is appended to the file of --quarantine. The receiver's secret (a token,
 user:password, or the whole value of the header) is read from AUDIT_EVENTS_RECEIVER_SECRET or
 --secret-file, and goes only to the receiver. If it belongs into the URL, write {secret} there."""
 )

@@ -11,16 +11,19 @@ from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.cli.export import Export
 from tap_audit_events.cli.following import Retrying, check_can_follow
 from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.refused_events import RefusedEvents
 from tap_audit_events.cli.selection import Selection
 from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.config.process import tune_memory
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.event_filter import EventFilter
 from tap_audit_events.events.instants import instant_of
+from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.outputs.durable import check_files_differ
 from tap_audit_events.outputs.form import Form
-from tap_audit_events.outputs.formats import Opened
 from tap_audit_events.outputs.receivers.endpoint import Secret
 from tap_audit_events.outputs.receivers.kinds import SendOptions, open_receiver
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.service.transport import Connections
 
 
@@ -72,6 +75,8 @@ def run_ship(options: ShipOptions, common: Common) -> None:
     tune_memory()
     secret = Secret.given(options.secret_file, options.secret_header)
     end = settings.end_date or instant_of(datetime.now(UTC))
+    runtime = common.runtime()
+    refused = _refused_events(settings, options, runtime, common)
     sending = SendOptions(
         texts=options.form.texts,
         batch_events=options.batch_events,
@@ -80,29 +85,38 @@ def run_ship(options: ShipOptions, common: Common) -> None:
         max_retries=settings.max_retries if interval is None else None,
         timeout_seconds=settings.request_timeout_seconds,
         user_agent=settings.user_agent,
+        keep_refused=refused.keep if refused else None,
     )
     with (
+        Connections() as connections,  # all runs use the same
         open_receiver(options.to, options.state, secret, sending, common.stop) as opened,
         closing(Reporter(end, quiet=common.quiet)) as shown,
     ):
-        try:
-            _ship(opened, settings, options, shown, common)
-        finally:
-            shown.close()
-        shown.done(f"Shipped to {opened.name}")
-
-
-def _ship(
-    opened: Opened, settings: Settings, options: ShipOptions, shown: Reporter, common: Common
-) -> None:
-    interval = options.interval_seconds
-    with Connections() as connections:  # all runs use the same
-        runtime = replace(common.runtime(), connections=connections)
+        runtime = replace(runtime, connections=connections)
         events = AuditEvents.of_settings(settings, lambda: runtime)
         selection = Selection(options.filters or None, options.form.name)
         export = Export(lambda state: events.pages(state=state), opened, shown, selection)
-        retrying = Retrying(common.stop, common.logger, interval)
+        try:
+            _run(export, Retrying(common.stop, common.logger, interval), common.stop, interval)
+        finally:
+            shown.close()
+        shown.events -= refused.count if refused else 0
+        shown.done(f"Shipped to {opened.name}", refused.note if refused else "")
+
+
+def _refused_events(
+    settings: Settings, options: ShipOptions, runtime: Runtime, common: Common
+) -> RefusedEvents | None:
+    """What keeps events that the receiver refuses; None if such an event ends the run."""
+    if settings.quarantine_file is None:
+        return None
+    path = Path(settings.quarantine_file)
+    check_files_differ({"--state": options.state, "--quarantine": path})
+    return RefusedEvents(runtime.new_quarantine(path, now=runtime.now), common.logger)
+
+
+def _run(export: Export, retrying: Retrying, stop: Stop, interval: float | None) -> None:
+    retrying.call(export.run)
+    while interval is not None:
+        stop.wait(interval)
         retrying.call(export.run)
-        while interval is not None:
-            common.stop.wait(interval)
-            retrying.call(export.run)

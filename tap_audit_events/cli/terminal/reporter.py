@@ -52,8 +52,8 @@ class Reporter:
             self._bar.close()
             self._bar = None
 
-    def done(self, sentence: str) -> None:
-        """Show the line at the end: a sentence, and how fast it went."""
+    def done(self, sentence: str, note: str = "") -> None:
+        """Show the line at the end: a sentence, how fast it went, and a note."""
         self.close()
         if not self._quiet:
             seconds = time.monotonic() - self._started_at
@@ -61,4 +61,4 @@ class Reporter:
             text = f"{sentence}: {self.events:,} events in {seconds:.1f} s{rate}"
             if self._excluded:
                 text += f"; {self._excluded:,} left out by exclude_action_types"
-            write_stderr(text)
+            write_stderr(text + note)
