@@ -259,6 +259,8 @@ The start of --to selects the kind of receiver:
                  source, sourcetype, host
   opensearch:https://.../INDEX, elasticsearch:https://.../INDEX
                  an index or a data stream: each event is one document
+  otlp:https://...
+                 OpenTelemetry's protocol by HTTP, by default at /v1/logs
 
 A batch is sent, the receiver acknowledges it, then the state file moves: a run that is killed sends
 the events since then again. If the receiver is down, slow or limits, batches are sent again, as

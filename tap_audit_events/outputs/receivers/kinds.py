@@ -17,6 +17,7 @@ from tap_audit_events.outputs.receivers.delivery import Delivery, KeepRefused
 from tap_audit_events.outputs.receivers.endpoint import Secret, checked_endpoint
 from tap_audit_events.outputs.receivers.http_lines import HttpLines
 from tap_audit_events.outputs.receivers.opensearch import Elasticsearch, OpenSearch
+from tap_audit_events.outputs.receivers.otlp import Otlp
 from tap_audit_events.outputs.receivers.receiver import Receiver, Texts
 from tap_audit_events.outputs.receivers.receiver_output import ReceiverOutput
 from tap_audit_events.outputs.receivers.receiver_state import ReceiverState
@@ -39,6 +40,7 @@ KINDS: Final = {
     "splunk-hec:": Kind("Splunk's HTTP Event Collector", Splunk),
     "opensearch:": Kind("an index or data stream of OpenSearch", OpenSearch),
     "elasticsearch:": Kind("an index or data stream of Elasticsearch", Elasticsearch),
+    "otlp:": Kind("logs of OpenTelemetry's protocol by HTTP", Otlp),
 }
 """The kinds of receivers, by the start of the text that selects each, in lower case."""
 
