@@ -34,6 +34,7 @@ from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.id_groups import Group, digest_of
 from tap_audit_events.extraction.run_state import to_run_state
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
+from tap_audit_events.outputs.receivers.otlp_records import ATTRIBUTES, UID
 from tap_audit_events.sandbox import generate
 from tap_audit_events.service.retries import MAX_BACKOFF_SECONDS
 from tap_audit_events.singer.messages import MessageWriter
@@ -181,6 +182,18 @@ def columns_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def log_records_table() -> str:
+    """The table of where the fields of an event are in a log record of OTLP."""
+    places = {
+        "`occurredAt`": "time",
+        "`action.type`": "event name",
+        "organization and `id`": f"attribute `{UID}`, with a slash between them",
+        **{f"`{field}`": f"attribute `{name}`" for field, name in ATTRIBUTES.items()},
+    }
+    rows = "".join(f"| {field} | {place} |\n" for field, place in places.items())
+    return f"| field | in the log record, besides the body |\n|---|---|\n{rows}"
+
+
 def places_table() -> str:
     """List each field of an event with the attributes of OCSF that have it."""
     rows = ["| field | attribute of OCSF | also in |", "|---|---|---|"]
@@ -195,6 +208,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/errors.md": {"line": error_line, "errors": error_sections},
     "docs/export.md": {"columns": columns_table},
     "docs/ocsf.md": {"places": places_table},
+    "docs/siem.md": {"log-records": log_records_table},
     "docs/python.md": {"reference": python_reference.reference},
     "docs/scale.md": {"sizing": scale.table},
     "docs/settings.md": {"settings": settings_table, "waits": waits_table},
