@@ -40,7 +40,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders test-integrations test-large test-spark image site soak bench bench-spark check fix docs test-matrix test-oldest test-newest audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations test-large test-spark image site soak bench bench-ship bench-spark check fix docs test-matrix test-oldest test-newest audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (def
 bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADERS:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 3), and update docs/performance.md; QUICK=1 tries it out, CHECK=1 fails after a slow-down
 	@.tools/bench/bin/python -m benchmarks --repetitions $(REPETITIONS) $(if $(QUICK),--quick) $(if $(CHECK),--check)
 	@$(if $(QUICK)$(CHECK),,.tools/bench/bin/python -m benchmarks.report)
+
+bench-ship: .tools/bench/.installed .tools/loader-target-elasticsearch/.installed ## Measure `audit-events ship` and a Singer target into a receiver that acknowledges at once, REPETITIONS times
+	@.tools/bench/bin/python -m benchmarks.shipping $(REPETITIONS)
 
 bench-spark: .tools/spark-source/.installed ## Measure the Spark data source, and update docs/scale.md
 	@.tools/spark-source/bin/python -m benchmarks.spark
