@@ -20,6 +20,9 @@ SPLUNK: Final = (
 BULK: Final = (
     'accept_opensearch "127.0.0.1:{port}", keep_actions=true\nto_file "{file}" {{ write_ndjson }}'
 )
+LOGS: Final = (
+    'accept_otlp "127.0.0.1:{port}", transport="http"\nto_file "{file}" {{ write_ndjson }}'
+)
 _SECONDS: Final = 60
 
 
@@ -80,14 +83,10 @@ class Tenzir:
         return [line for file in files if file.exists() for line in file.read_bytes().splitlines()]
 
     @property
-    def events(self) -> list[Any]:
-        """The events, without what the protocol puts around them."""
-        found = [json.loads(line) for line in self.lines]
-        return [each.get("event", each) for each in found if "create" not in each]
-
-    @property
     def ids(self) -> list[str]:
-        return [event["id"] for event in self.events]
+        """The ids of the events, in order of arrival, and as often as they came."""
+        found = [json.loads(line) for line in self.lines]
+        return [_id(each) for each in found if "create" not in each]
 
     @property
     def log(self) -> str:
@@ -99,3 +98,12 @@ class Tenzir:
         except OSError:
             return False
         return True
+
+
+def _id(arrived: Any) -> str:
+    """The id of an event, inside what its protocol puts around it."""
+    if "attributes" in arrived:
+        uid: str = arrived["attributes"][0]["value"]["string_value"]
+        return uid.rpartition("/")[2]
+    event_id: str = arrived.get("event", arrived)["id"]
+    return event_id
