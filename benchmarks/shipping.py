@@ -19,11 +19,11 @@ EVENTS: Final = 200_000
 TARGET: Final = "target-elasticsearch"
 
 
-def _ship(to: str, collector: Collector) -> Command:
+def _ship(to: str, collector: Collector, *more: str) -> Command:
     own = words(OWN / "audit-events", "ship", "--quiet", "--state", "s.json", "--to")
     url = to.format(f"http://127.0.0.1:{collector.port}")
     secret = ["env", "AUDIT_EVENTS_RECEIVER_SECRET=a-secret"]
-    return lambda job: [*secret, *own, url, *job.config()]
+    return lambda job: [*secret, *own, url, *more, *job.config()]
 
 
 def _pipe(collector: Collector) -> Command:
@@ -48,7 +48,13 @@ def ways(collector: Collector) -> list[Candidate]:
     own = [
         Candidate(f"ship: {name}", _ship(to, collector), "", True) for name, to in shipped.items()
     ]
-    return [*own, Candidate(f"tap | {TARGET}", _pipe(collector), "")]
+    plain = Candidate(  # as the target sends it
+        "ship: OpenSearch, --no-gzip",
+        _ship(shipped["OpenSearch"], collector, "--no-gzip"),
+        "",
+        True,
+    )
+    return [*own, plain, Candidate(f"tap | {TARGET}", _pipe(collector), "")]
 
 
 def _run(way: Candidate, sandbox: Sandbox, collector: Collector) -> Run:
