@@ -81,7 +81,7 @@ bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/
 	@.tools/bench/bin/python -m benchmarks --repetitions $(REPETITIONS) $(if $(QUICK),--quick) $(if $(CHECK),--check)
 	@$(if $(QUICK)$(CHECK),,.tools/bench/bin/python -m benchmarks.report)
 
-bench-ship: .tools/bench/.installed .tools/loader-target-elasticsearch/.installed ## Measure `audit-events ship` and a Singer target into a receiver that acknowledges at once, REPETITIONS times
+bench-ship: .tools/bench/.installed .tools/loader-target-elasticsearch/.installed ## Measure `audit-events ship` and a Singer target into a receiver that acknowledges at once, REPETITIONS times, and update docs/siem.md
 	@.tools/bench/bin/python -m benchmarks.shipping $(REPETITIONS)
 
 bench-spark: .tools/spark-source/.installed ## Measure the Spark data source, and update docs/scale.md
