@@ -286,10 +286,29 @@ def without_the_error(response: dict[str, Any]) -> Any:
     return {**response, "items": [{"create": {"status": 201}} for _ in response["items"]]}
 
 
+def with_fewer_created(response: dict[str, Any]) -> Any:
+    items = [{"create": {"status": 201}} for _ in response["items"][1:]]
+    return {**response, "errors": False, "items": items}
+
+
 @pytest.mark.parametrize(
     "changed",
-    [of_none, with_one_less, in_another_order, without_the_error, lambda _: {"took": 1}],
-    ids=["no items", "fewer items", "another order", "errors without one", "another response"],
+    [
+        of_none,
+        with_one_less,
+        with_fewer_created,
+        in_another_order,
+        without_the_error,
+        lambda _: {"took": 1},
+    ],
+    ids=[
+        "no items",
+        "fewer items",
+        "fewer created",
+        "another order",
+        "errors without one",
+        "another response",
+    ],
 )
 def test_a_response_that_is_not_of_these_events_loses_none(
     service: Service,

@@ -151,15 +151,16 @@ class OpenSearch(Receiver):
     def _results(self, response: Received, batch: Sequence[Item]) -> list[_Result]:
         """The results in a response: one for each event, in their order.
 
-        If all are accepted, there may be fewer: Tenzir sends a single one.
+        If all are accepted, there may be one for all of them: Tenzir responds so.
         """
         try:
             decoded = _decode_response(response.body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise self._not_understood(response) from None
         results = [operation.create for operation in decoded.items]
-        are_created = bool(results) and all(each.is_created for each in results)
-        if decoded.errors if are_created else not _are_of(results, batch):
+        are_created = all(each.is_created for each in results)
+        is_one_for_all = len(results) == 1 and are_created
+        if (are_created and decoded.errors) or not (is_one_for_all or _are_of(results, batch)):
             raise self._not_understood(response)
         return results
 
