@@ -118,6 +118,7 @@ blocks = st.tuples(
     st.lists(blocks, min_size=1, max_size=4), st.sampled_from([20, 50, 100]), concurrencies, seeds
 )
 @example([(2253.997, 3600, 105), (149046.572, 36_000, 495)], 100, 8, 7)
+@example([(0.0, 0.2, 99), (0.0, 720, 112), (1.0, 720, 122)], 50, 3, 115)
 @example([(328292.67, 0.2, 65), (14643.76, 36_000, 184), (594.77, 720, 1)], 50, 8, 1)
 def test_requests_stay_few_over_blocks_with_nothing_between(
     runs: list[tuple[float, float, int]], page_size: int, concurrency: int, seed: int
