@@ -93,9 +93,17 @@ class Splunk(Receiver):
     def wait(self) -> None:
         self._wait()
         while self._overdue:
-            self._send(self._overdue[0])
-            self._overdue.popleft()
+            self._send_overdue()
             self._wait()
+
+    def _send_overdue(self) -> None:
+        try:
+            self._send(self._overdue[0])
+        except ReceiverError as error:
+            if error.concerns is Concerns.CONTENT:  # not of the batch that the caller would split
+                raise ReceiverError(error.reason, Concerns.EVERYTHING) from None
+            raise
+        self._overdue.popleft()
 
     def _wait(self) -> None:
         """Wait for the acknowledgment of what was sent; if it does not come, it is overdue."""
