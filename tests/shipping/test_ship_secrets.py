@@ -74,6 +74,21 @@ def test_it_can_be_in_the_url(where: str, discreet: Command, receiver: Receiver)
     assert all("authorization" not in each.headers for each in receiver.requests)
 
 
+def test_signs_of_a_url_in_the_secret_are_encoded(
+    command: Command, service: Service, receiver: Receiver
+) -> None:
+    """Else the receiver would see only what is before them; the encoded form is masked too."""
+    service.add(EVENTS)
+    encoded = "one%23two%26three%2Ffour=="
+    receiver.faults.append(Status(404, body=f"no {encoded}".encode()))
+    own = {"AUDIT_EVENTS_RECEIVER_SECRET": "one#two&three/four=="}
+
+    done = ship(command, receiver.root + "/in?key={secret}&x=1", **own)
+
+    assert "two" not in refused(done, "AE-RECEIVER-REFUSED")
+    assert [each.path for each in receiver.requests] == [f"/in?key={encoded}&x=1"]
+
+
 @pytest.mark.parametrize(
     "to",
     [

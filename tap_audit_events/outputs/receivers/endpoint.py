@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from tap_audit_events.config.access_token import read_token_file
 from tap_audit_events.config.checks import is_loopback
@@ -58,10 +58,13 @@ class Secret:
         return cls(text, path, name)
 
     def renewed(self) -> Secret | None:
-        """The secret that the file holds now, None if it is the same."""
+        """The secret that the file holds now; None if it is the same or cannot be read."""
         if self.path is None:
             return None
-        text = read_secret(self.path)
+        try:
+            text = read_secret(self.path)
+        except SettingsError:  # it is being replaced; then the refusal of the old one counts
+            return None
         register(text)
         return None if text == self.text else Secret(text, self.path, self.header)
 
@@ -96,7 +99,7 @@ class Endpoint:
         """The URL with a further path, and with the secret in its place."""
         parts = urlsplit(self.url)
         whole = parts._replace(path=f"{parts.path.rstrip('/')}{path}" if path else parts.path)
-        return whole.geturl().replace(_PLACEHOLDER, self.secret.text)
+        return whole.geturl().replace(_PLACEHOLDER, _in_url(self.secret.text))
 
     def headers(self, scheme: str) -> dict[str, str]:
         """The header with the secret; none if there is no secret or the URL carries it."""
@@ -156,7 +159,12 @@ def register(text: str) -> None:
     _, _, last = text.rpartition(" ")
     _, _, password = last.partition(":")
     encoded = b64encode(text.encode()).decode() if text else ""
-    register_secret(text, last, password, encoded)
+    register_secret(text, last, password, encoded, _in_url(text))
+
+
+def _in_url(text: str) -> str:
+    """A secret as a part of a URL; one that is percent-encoded already stays as it is."""
+    return quote(text, safe="%=")
 
 
 def _secret_elsewhere(problem: str) -> SettingsError:
