@@ -86,7 +86,7 @@ def _as_json(selection: Selection) -> Any:
 
 
 def _options(keys: Mapping[str, Any]) -> str:
-    """A selection as the options of the command line; empty if there are none."""
+    """A selection as the options of the command line; empty if nothing is selected."""
     try:
         selection = msgspec.convert(keys, Selection)
     except msgspec.ValidationError:

@@ -17,12 +17,11 @@ import os
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from tap_audit_events.config.input_files import read_json_file
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.outputs.durable import (
     Rename,
     check_is_utf8,
@@ -33,8 +32,7 @@ from tap_audit_events.outputs.durable import (
     unusable,
     write_json,
 )
-
-VERSION: Final = 1
+from tap_audit_events.outputs.state_document import VERSION, read_document, unusable_state
 
 
 class _Commit(msgspec.Struct):
@@ -102,7 +100,7 @@ class StateFile:
         temporary(self.path).unlink(missing_ok=True)
         if not exists(self.path):
             return
-        self._known = self._checked(read_json_file("export state", str(self.path)))
+        self._known = self._read_document()
         if pending := self._known.pending:
             renames = [(self._absolute(a), self._absolute(b)) for a, b in pending.renames]
             self._check_completable(renames, pending.bytes)
@@ -166,26 +164,15 @@ class StateFile:
     def _document(self, state: Mapping[str, Any], size: int | None) -> _Document:
         return _Document(VERSION, self._relative(self._output), size, dict(state))
 
-    def _checked(self, content: dict[str, Any]) -> _Document:
-        match content:
-            case {"version": int(version)} if version > VERSION:
-                raise self._unusable("was written by a newer version: install that version")
-        try:
-            document = msgspec.convert(content, _Document)
-        except msgspec.ValidationError:
-            raise self._unusable(
-                "is not a state file of this command: give another name, or the state file that an"
-                " earlier export wrote"
-            ) from None
+    def _read_document(self) -> _Document:
+        document = read_document(self.path, "export state", _Document)
         if document.output != self._known.output:
-            raise self._unusable(
+            raise unusable_state(
+                self.path,
                 f"belongs to {sanitize(self._absolute(document.output))}: give each output a state"
-                " file of its own"
+                " file of its own",
             )
         return document
-
-    def _unusable(self, problem: str) -> SettingsError:
-        return SettingsError([f"The file {sanitize(self.path)} {problem}"], "AE-STATE")
 
     def _relative(self, path: Path) -> str:
         return os.path.relpath(path, self.path.parent)

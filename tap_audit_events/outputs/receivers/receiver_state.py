@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from tap_audit_events.config.input_files import read_json_file
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.outputs.durable import (
     exists,
     output_errors,
@@ -17,8 +16,7 @@ from tap_audit_events.outputs.durable import (
     temporary,
     write_json,
 )
-
-VERSION: Final = 1
+from tap_audit_events.outputs.state_document import VERSION, read_document, unusable_state
 
 
 class _Document(msgspec.Struct):
@@ -49,21 +47,12 @@ class ReceiverState:
             temporary(self._path).unlink(missing_ok=True)
             if not exists(self._path):
                 return {}
-        content = read_json_file("ship state", str(self._path))
-        match content:
-            case {"version": int(version)} if version > VERSION:
-                raise self._unusable("was written by a newer version: install that version")
-        try:
-            document = msgspec.convert(content, _Document)
-        except msgspec.ValidationError:
-            raise self._unusable(
-                "is not a state file of this command: give another name, or the file that an"
-                " earlier run wrote"
-            ) from None
+        document = read_document(self._path, "ship state", _Document)
         if document.receiver != self._receiver:
-            raise self._unusable(
+            raise unusable_state(
+                self._path,
                 f"belongs to the receiver {sanitize(document.receiver)}: give each receiver a state"
-                " file of its own; or, if it only has a new URL, write that into the file"
+                " file of its own; or, if it only has a new URL, write that into the file",
             )
         return document.state
 
@@ -72,6 +61,3 @@ class ReceiverState:
         source, path = write_json(self._path, _Document(VERSION, self._receiver, dict(state)))
         with output_errors(path):
             put_in_place(source, path)
-
-    def _unusable(self, problem: str) -> SettingsError:
-        return SettingsError([f"The file {sanitize(self._path)} {problem}"], "AE-STATE")
