@@ -11,7 +11,11 @@ import msgspec
 from tap_audit_events.events.envelope import MAX_EVENTS
 from tap_audit_events.events.text_repair import storable
 
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["\[\]{},]', re.DOTALL)
+_STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
+_TOKEN = re.compile(_STRING + rb'|["\[\]{},]', re.DOTALL)
+_strings_in = re.compile(_STRING, re.DOTALL)
+_BRACES_TO_BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _ENDS_OF_EVENTS: Final = ((1, b"]"), (2, b","))
 """The tokens after an event, each with the number of brackets around it."""
 
@@ -44,11 +48,21 @@ def split_events(body: bytes) -> list[slice] | None:
     return None
 
 
-def is_deeper_than(levels: int, text: bytes) -> bool:
-    """Whether objects and lists are inside each other more than so many levels deep."""
-    if text.count(b"{") + text.count(b"[") <= levels:
+def is_deeper_than(levels: int, event: bytes) -> bool:
+    """Whether objects and lists are inside each other more than so many levels deep.
+
+    Args:
+        levels: the number of levels.
+        event: the text of an event, with an end for each of its objects and lists.
+    """
+    if event.count(b"{") + event.count(b"[") <= levels:
         return False
-    return any(depth >= levels and token[0] in b"{[" for depth, token in _tokens(text))
+    brackets = _strings_in.sub(b"", event).translate(_BRACES_TO_BRACKETS, _NO_BRACKETS)
+    for _ in range(levels):
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"")  # takes the innermost level away
+    return bool(brackets)
 
 
 def _trimmed(body: bytes, start: int, end: int) -> slice:
