@@ -316,7 +316,7 @@ UNUSABLE = {
     GOOD.replace(b'"a"', rb'"\u0000"'): "AE-EVENT",
     GOOD.replace(b'"a"', rb'"\ud800 \\"'): "AE-EVENT",
     _nested(MAX_LEVELS + 1): "AE-NESTING",
-    TOO_DEEP: "AE-NESTING",
+    _nested(2_000): "AE-NESTING",
 }
 """Events that cannot be used, each with the code of its error."""
 
@@ -355,13 +355,20 @@ def test_events_that_cannot_be_used_are_set_aside(
         assert f"event {position + 1} of the page" in error.details
 
 
-def test_an_event_that_is_too_large_is_set_aside() -> None:
-    """Its text is kept, however large it is."""
-    large = encode(an_event(id="b", note="x" * MAX_EVENT_BYTES))
-    page = parse_page(an_envelope(GOOD, large, GOOD), sets_aside=True)
+@pytest.mark.parametrize(
+    ("event", "code"),
+    [
+        (encode(an_event(id="b", note="x" * MAX_EVENT_BYTES)), "AE-EVENT-SIZE"),
+        (TOO_DEEP, "AE-NESTING"),
+    ],
+    ids=["large", "deep"],
+)
+def test_an_event_that_is_too_large_or_deep_is_set_aside(event: bytes, code: str) -> None:
+    """Its text is kept, however large it is, and however deeply it is nested."""
+    page = parse_page(an_envelope(GOOD, event, GOOD), sets_aside=True)
     assert page.ids == ["a", "a"]
     ((position, text, error),) = page.unusable
-    assert (position, text, error.code) == (1, large, "AE-EVENT-SIZE")
+    assert (position, text, error.code) == (1, event, code)
 
 
 def test_what_concerns_the_page_is_not_set_aside() -> None:
