@@ -18,7 +18,7 @@ from tap_audit_events.outputs.receivers.otlp_records import (
 )
 from tap_audit_events.outputs.receivers.protobuf import read_message
 from tap_audit_events.sandbox import Service
-from tests.builders import ORGANIZATION_ID, an_event
+from tests.builders import ORGANIZATION_ID, TOO_DEEP, an_event
 from tests.cli.command import Command, Done
 from tests.cli.exported import HOSTILE, history
 from tests.cli.failing import refused
@@ -138,7 +138,13 @@ def test_a_batch_without_a_response_is_sent_again(
 
 @pytest.mark.parametrize(
     ("kind", "body"),
-    [(TYPE, b"<html>"), (TYPE, b"\x0a\x05\x08"), ("application/json", b"[1]")],
+    [
+        (TYPE, b"<html>"),
+        (TYPE, b"\x0a\x05\x08"),
+        pytest.param(TYPE, b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01", id="-1 refused events"),
+        ("application/json", b"[1]"),
+        pytest.param("application/json", TOO_DEEP.join([b'{"a":', b"}"]), id="too deep"),
+    ],
 )
 def test_a_response_of_another_form_acknowledges_nothing(
     service: Service, command: Command, receiver: Receiver, kind: str, body: bytes
@@ -147,6 +153,14 @@ def test_a_response_of_another_form_acknowledges_nothing(
     service.add(history(3))
 
     assert "not in the form of OTLP" in refused(ship(command, receiver), "AE-RECEIVER-REFUSED")
+
+
+def test_a_large_response_is_read(service: Service, command: Command, receiver: Receiver) -> None:
+    """Reading it takes seconds, and would take minutes if each field took as long as the rest."""
+    receiver.faults.append(Status(200, {"Content-Type": TYPE}, b"\x10\x01" * 2_500_000))
+    service.add(history(3))
+
+    ship(command, receiver).raise_for_exit_code()
 
 
 def test_a_partial_success_in_json_is_read(

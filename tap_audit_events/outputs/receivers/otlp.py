@@ -31,6 +31,7 @@ CONTENT_TYPE: Final = "application/x-protobuf"
 
 _PARTIAL_SUCCESS: Final = 1
 _REJECTED, _MESSAGE = 1, 2
+_MAX_INT64: Final = (1 << 63) - 1  # a larger number is a negative one
 
 _logger: Final = logging.getLogger("tap_audit_events")
 
@@ -87,7 +88,7 @@ class Otlp(Receiver):
             if kind == "application/json" and response.body:
                 decoded = msgspec.json.decode(response.body, type=_Response, strict=False)
                 return decoded.partial_success or _Partial()
-        except (ValueError, msgspec.DecodeError):
+        except (ValueError, msgspec.DecodeError, RecursionError):
             raise ReceiverError(
                 f"{self._connection.name}: status {response.status}, but not in the form of OTLP:"
                 f" {sanitize_body(response.body)}",
@@ -109,6 +110,6 @@ def _of_protobuf(body: bytes) -> _Partial:
         raise ValueError("partial_success is not a message")
     fields = read_message(partial)
     rejected, message = fields.get(_REJECTED, 0), fields.get(_MESSAGE, b"")
-    if not isinstance(rejected, int) or not isinstance(message, bytes):
-        raise ValueError("partial_success has other types")
+    if not isinstance(rejected, int) or rejected > _MAX_INT64 or not isinstance(message, bytes):
+        raise ValueError("partial_success has other types, or a negative number")
     return _Partial(rejected, message.decode(errors="replace"))

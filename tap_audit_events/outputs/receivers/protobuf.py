@@ -12,7 +12,7 @@ CHUNK: Final = 2
 """Wire types. A chunk is a text or a message, with its length before it."""
 
 _FIXED32: Final = 5
-_MAX_SHIFT: Final = 63
+_MAX_VARINT_BYTES: Final = 10
 
 
 def varint(number: int) -> bytes:
@@ -68,8 +68,8 @@ def read_message(message: bytes) -> dict[int, Field]:
 
 def _read_varint(message: bytes, position: int) -> tuple[int, int]:
     number = 0
-    for shift, byte in zip(range(0, _MAX_SHIFT + 1, 7), message[position:], strict=False):
-        number |= (byte & 127) << shift
+    for place, byte in enumerate(message[position : position + _MAX_VARINT_BYTES]):
+        number |= (byte & 127) << 7 * place
         position += 1
         if byte < 128:
             return number, position
