@@ -177,6 +177,22 @@ def test_an_acknowledgment_that_was_switched_off_is_not_awaited(
     assert len(receiver.ids) == 4
 
 
+def test_the_acknowledgment_of_an_unknown_batch_is_ignored(
+    service: Service, command: Command, receiver: Receiver, hec: Hec
+) -> None:
+    """Also if its number has more digits than Python converts."""
+    service.add(history(4))
+    hec.acknowledges = True
+    receiver.faults += [
+        None,
+        Status(200, body=b'{"acks": {"%b": true, "a": true}}' % (b"9" * 5000)),
+    ]
+
+    ship(command, receiver).raise_for_exit_code()
+
+    assert [each.path.rpartition("/")[2] for each in receiver.requests] == ["event", "ack", "ack"]
+
+
 @pytest.mark.parametrize("comes", [False, True])
 def test_a_signal_while_an_acknowledgment_is_awaited(
     comes: bool, service: Service, command: Command, receiver: Receiver, hec: Hec

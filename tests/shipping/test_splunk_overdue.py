@@ -1,4 +1,4 @@
-"""A batch that Splunk has not acknowledged, and refuses when it is sent again."""
+"""A batch that Splunk has not acknowledged, and what it refuses when it is sent again."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ from tap_audit_events.outputs.receivers.splunk import ACK_SECONDS, Splunk
 
 _ACCEPTED = Received(200, {}, b'{"code":0,"ackId":1}')
 _INVALID = Received(400, {}, b'{"code":6,"text":"Invalid data","invalid-event-number":0}')
+_NONE = Received(200, {}, b'{"acks":{}}')
 
 
-def test_the_next_event_is_not_refused_in_place_of_an_overdue_one() -> None:
-    responses = [_ACCEPTED, _INVALID]
+@pytest.mark.parametrize(
+    ("again", "poll", "reason"),
+    [(_INVALID, _NONE, "Invalid data"), (_ACCEPTED, Received(413, {}, b""), "status 413")],
+)
+def test_the_next_event_is_not_refused_in_place_of_an_overdue_one(
+    again: Received, poll: Received, reason: str
+) -> None:
+    """Nor if Splunk refuses the request for the acknowledgment."""
+    responses = {"/event": [_ACCEPTED, again], "/ack": [_NONE, poll]}
     stop = Stop()
     connection: Any = SimpleNamespace(name="splunk", url="https://splunk.example.com", stop=stop)
     connection.at = lambda _: connection
-    connection.post = lambda path, *_: (
-        Received(200, {}, b'{"acks":{}}') if path == "/ack" else responses.pop(0)
-    )
+    connection.post = lambda path, *_: responses[path].pop(0)
     kept: list[Any] = []
     times = count(0.0, ACK_SECONDS)
     receiver = Splunk(connection, lambda: next(times))
@@ -37,7 +43,7 @@ def test_the_next_event_is_not_refused_in_place_of_an_overdue_one() -> None:
     delivery.deliver([first])
     with pytest.raises(ReceiverError, match="not acknowledged"):
         delivery.wait()
-    with pytest.raises(ReceiverError, match="Invalid data"):
+    with pytest.raises(ReceiverError, match=reason):
         delivery.deliver([second])
     assert not kept
     assert delivery.settled == 0

@@ -91,19 +91,16 @@ class Splunk(Receiver):
         return Outcome()
 
     def wait(self) -> None:
-        self._wait()
-        while self._overdue:
-            self._send_overdue()
-            self._wait()
-
-    def _send_overdue(self) -> None:
         try:
-            self._send(self._overdue[0])
+            self._wait()
+            while self._overdue:
+                self._send(self._overdue[0])
+                self._overdue.popleft()
+                self._wait()
         except ReceiverError as error:
             if error.concerns is Concerns.CONTENT:  # not of the batch that the caller would split
                 raise ReceiverError(error.reason, Concerns.EVERYTHING) from None
             raise
-        self._overdue.popleft()
 
     def _wait(self) -> None:
         """Wait for the acknowledgment of what was sent; if it does not come, it is overdue."""
@@ -144,8 +141,9 @@ class Splunk(Receiver):
             return
         if reply.acknowledged is None:
             self._check(response, reply)
-        for ack_id in reply.acknowledged or ():
-            self._pending.pop(ack_id, None)
+        acknowledged = reply.acknowledged or ()
+        for ack_id in [each for each in self._pending if str(each) in acknowledged]:
+            del self._pending[ack_id]
 
     def _check(self, response: Received, reply: _Reply) -> None:
         """Raise the error of a response that accepts nothing."""
@@ -182,7 +180,7 @@ class _Reply(NamedTuple):
     text: str = ""
     position: int | None = None
     ack_id: int | None = None
-    acknowledged: Sequence[int] | None = None
+    acknowledged: Sequence[str] | None = None
 
     @classmethod
     def of(cls, response: Received) -> _Reply:
@@ -196,7 +194,7 @@ class _Reply(NamedTuple):
             text=str(reply.get("text")),
             position=_integer(reply.get("invalid-event-number")),
             ack_id=_integer(reply.get("ackId")),
-            acknowledged=[int(each) for each in acks if acks[each] is True and each.isdecimal()]
+            acknowledged=[each for each in acks if acks[each] is True]
             if isinstance(acks, dict)
             else None,
         )
