@@ -11,8 +11,6 @@ from tap_audit_events.api.event_page import EventPage, some_of
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.event_filter import EventFilter
 
-_ORGANIZATIONS: Final = "organizations"
-
 
 class Selection(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What is written of the events. It must be the same in all exports into one output.
@@ -76,8 +74,11 @@ _KEYS: Final = frozenset(Selection.__struct_encode_fields__)
 
 def _each(change: Callable[[Any], dict[str, Any]], state: Mapping[str, Any]) -> dict[str, Any]:
     """A state with a change to that of each organization: some outputs store them one by one."""
-    if _ORGANIZATIONS in state:
-        return {**state, _ORGANIZATIONS: list(map(change, state[_ORGANIZATIONS]))}
+    match state:
+        case {"organizations": [*states]} if all(isinstance(each, dict) for each in states):
+            return {**state, "organizations": list(map(change, states))}
+        case {"organizations": _}:  # changed by hand; `AuditEvents.pages` refuses it
+            return dict(state)
     return change(state) if state else {}
 
 

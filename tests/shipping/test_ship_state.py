@@ -1,5 +1,7 @@
 """`audit-events ship`: one state file, one receiver, one run; and what belongs to `export`."""
 
+import json
+
 import pytest
 
 from tap_audit_events.sandbox import Service
@@ -40,6 +42,21 @@ def test_the_state_of_another_receiver_is_refused(
     ship(command, receiver).raise_for_exit_code()
 
     assert f"belongs to the receiver '{receiver.url}'" in refused(ship(command, other), "AE-STATE")
+
+
+@pytest.mark.parametrize("organizations", [5, [5], {"a": 5}])
+def test_a_state_that_was_changed_by_hand_is_refused(
+    organizations: object, service: Service, command: Command, receiver: Receiver
+) -> None:
+    service.add(EVENTS)
+    ship(command, receiver).raise_for_exit_code()
+    state = {**(state_of(command) or {}), "state": {"organizations": organizations}}
+    (command.folder / STATE).write_text(json.dumps(state))
+
+    refused(ship(command, receiver), "AE-STATE")
+
+    assert receiver.ids == IDS
+    assert state_of(command) == state
 
 
 def test_another_run_with_the_same_state_is_refused(
