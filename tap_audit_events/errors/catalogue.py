@@ -351,8 +351,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.OUTPUT,
         "The receiver does not accept events",
         "The receiver of ship is down, slow, or limits requests, or does not acknowledge what it"
-        " has received, and all retries are used up. The line shows what it responded. The service"
-        " is not involved.",
+        " has received, and all retries are used up, or it requests a wait of more than 15 minutes."
+        " The line shows what it responded. The service is not involved.",
         "Check the receiver, then run the command again: nothing is lost.",
     ),
     "AE-RECEIVER-REFUSED": ErrorEntry(
@@ -366,10 +366,11 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-RECEIVER-EVENT": ErrorEntry(
         Category.OUTPUT,
         "The receiver refuses an event for good",
-        "The event is too large for the receiver, or does not fit its mapping. The line shows why,"
-        " and how the event begins.",
-        "Change the receiver's limit or mapping. Or give --quarantine FILE, which keeps such events"
-        " with the reason. Then run the command again.",
+        "The event is too large for the receiver, or does not fit its mapping; or the receiver"
+        " cannot read any event, most often because it does not know gzip. The line shows why, and"
+        " how the event begins.",
+        "If no event arrives, give --no-gzip. Else change the receiver's limit or mapping, or give"
+        " --quarantine FILE, which keeps such events with the reason. Then run the command again.",
     ),
     "AE-BUSY": ErrorEntry(
         Category.OUTPUT,

@@ -127,8 +127,10 @@ def test_a_wait_of_more_than_15_minutes_ends_the_run(
     service.add(EVENTS)
     receiver.faults.append(Status(429, {"Retry-After": "901"}))
 
-    assert f"{receiver.url}: status 429" in refused(ship(command, receiver), "AE-RECEIVER")
+    error = refused(ship(command, receiver), "AE-RECEIVER")
 
+    assert f"{receiver.url}: status 429" in error
+    assert "Retry-After of 901 s" in error
     assert len(receiver.requests) == 1
     assert shipped_later(command, receiver) == IDS
 

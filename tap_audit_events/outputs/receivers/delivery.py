@@ -167,7 +167,8 @@ class Delivery:
         if error.concerns is not Concerns.MOMENT:
             raise error
         if self._max_retries is not None and wanted > MAX_WAIT_SECONDS:
-            raise error
+            reason = f"{error.reason}; its Retry-After of {wanted:,.0f} s is too long to wait for"
+            raise ReceiverError(reason, error.concerns)
         seconds = next(waits, None)
         if seconds is None:
             raise error
