@@ -1,5 +1,6 @@
 """`audit-events ship`: what a receiver refuses for good, an event or everything."""
 
+import certifi
 import pytest
 
 from tap_audit_events.sandbox import Service
@@ -66,6 +67,21 @@ def test_a_refusal_of_the_request_ends_the_run_at_once(
     assert len(receiver.requests) == 1
     assert state_of(command) is None
     assert shipped_later(command, receiver) == IDS
+
+
+@pytest.mark.parametrize("bundle", [None, certifi.where(), "missing"])
+def test_a_certificate_of_an_unknown_authority_is_refused(
+    bundle: str | None, untrusted_address: str, service: Service, command: Command
+) -> None:
+    """The error says how to trust it."""
+    service.add(EVENTS)
+    others = dict.fromkeys(("CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"), "")
+    bundles = {**others, "REQUESTS_CA_BUNDLE": bundle or ""}
+
+    error = refused(ship(command, untrusted_address, **OWN, **bundles), "AE-RECEIVER-REFUSED")
+
+    assert "REQUESTS_CA_BUNDLE" in error
+    assert "base_url" not in error
 
 
 @pytest.mark.parametrize("status", [301, 307, 308])

@@ -97,8 +97,11 @@ def no_response(name: str, error: Exception) -> ReceiverError:
     """The error of a request without a complete response."""
     found = network_error(error)
     concerns = Concerns.MOMENT if isinstance(found, RetryableError) else Concerns.EVERYTHING
-    advice = f". {found.advice}" if found.advice else ""
-    return ReceiverError(f"{name}: {found.details}{advice}", concerns)
+    reason = f"{name}: {found.details}"
+    if found.code == "AE-CERTIFICATE":
+        next_step = found.next_step.replace("base_url", "--to").removesuffix(".")
+        reason = f"{reason}. {next_step}"
+    return ReceiverError(reason, concerns)
 
 
 def received(response: Response, body: bytes) -> Received:
