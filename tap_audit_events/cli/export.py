@@ -24,7 +24,7 @@ from tap_audit_events.outputs.formats import Opened, open_output
 
 Pages: TypeAlias = PageIterator | Generator[EventPage, None, None]
 
-_NEXT: Final = "the next export continues after them"
+_NEXT: Final = "the next run continues after them"
 
 
 def run_export(

@@ -20,7 +20,7 @@ from tests.outputs.kinds import KILLS, KINDS
 
 WAITS = "status:code=429,retry-after=60@5"
 FIRST, NEW = history(100), history(60, start=100)
-NEXT = "the next export continues after them."
+NEXT = "the next run continues after them."
 SMALL_PARTS = "tests.outputs.small_parts"
 PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10"}
 
