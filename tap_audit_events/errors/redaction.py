@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote
 
-MASK: Final = "<access_token>"
+MASK: Final = "<masked>"
 MIN_SECRET_LENGTH: Final = 4
 """In characters. A shorter secret would match inside ordinary words."""
 

@@ -64,12 +64,13 @@ def test_it_can_be_in_a_file_and_in_another_header(discreet: Command, receiver: 
 
 @pytest.mark.parametrize("where", ["/in/{secret}", "/in?key={secret}"])
 def test_it_can_be_in_the_url(where: str, discreet: Command, receiver: Receiver) -> None:
-    """Then no header has it, and no message shows it."""
+    """Then no header has it, and no message shows it, nor takes it for the access token."""
     receiver.faults += [Status(503, body=f"no {SECRET}".encode()), Status(404, {})]
 
     done = ship(discreet, receiver.root + where, **OWN)
 
     refused(done, "AE-RECEIVER-REFUSED")
+    assert "access_token" not in done.log
     assert {each.path for each in receiver.requests} == {where.replace("{secret}", SECRET)}
     assert all("authorization" not in each.headers for each in receiver.requests)
 

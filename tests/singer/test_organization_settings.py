@@ -2,6 +2,7 @@
 
 import json
 
+from tap_audit_events.errors.redaction import MASK
 from tests.running import run
 from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
@@ -62,8 +63,8 @@ def test_no_output_shows_a_token() -> None:
         done.check_discreet(tokens)
     assert runs[0].exit_code == 1
     assert len(runs[0].records) == 6
-    assert "<access_token>" in json.dumps(runs[0].state)
-    assert "<access_token>" in runs[0].errors[-1]
+    assert MASK in json.dumps(runs[0].state)
+    assert MASK in runs[0].errors[-1]
     assert runs[5].errors == [
         "AE-SETTINGS: base_url contains the access token: remove it from there"
     ]
