@@ -23,6 +23,20 @@ def test_a_batch_that_is_too_large_is_split(
     assert done.warnings == []
 
 
+def test_a_status_counts_without_its_body(
+    service: Service, command: Command, receiver: Receiver
+) -> None:
+    """Some receivers close the connection after 413, before all of the response has arrived."""
+    service.add(EVENTS)
+    receiver.faults.append(Status(413, {"Content-Encoding": "gzip"}, b"cut"))
+
+    done = ship(command, receiver).raise_for_exit_code()
+
+    assert done.warnings == []
+    assert receiver.ids == IDS
+    assert len(receiver.requests) == 3
+
+
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_an_event_that_is_refused_is_found(
     status: int, service: Service, command: Command, receiver: Receiver

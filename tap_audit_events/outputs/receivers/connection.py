@@ -22,7 +22,7 @@ from tap_audit_events.outputs.receivers.responses import (
     received,
 )
 from tap_audit_events.service.connection import Adapter
-from tap_audit_events.service.responses import NETWORK_ERRORS, read_start
+from tap_audit_events.service.responses import NETWORK_ERRORS, read_error, read_start
 from tap_audit_events.service.transport import Transport
 
 GRACE_SECONDS: Final = 5.0
@@ -138,6 +138,8 @@ class Connection:
                     request, timeout_seconds=self._timeout_seconds
                 ) as response,
             ):
+                if not response.ok:
+                    return received(response, read_error(response))
                 return received(response, read_start(response, MAX_RESPONSE_BYTES))
         except NETWORK_ERRORS as error:
             raise no_response(self.name, error) from None
