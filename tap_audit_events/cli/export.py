@@ -128,6 +128,8 @@ class Export:
             self._ended_by = error
 
     def _kept_note(self) -> str:
+        if self._unfinished:  # of what was read, a receiver may have refused some
+            return self._unfinished
         if not self._extends:
             return f"{self._name} is as it was before."
         if not self._reporter.events:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.sandbox import Service
+from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import history
@@ -46,6 +46,22 @@ def test_a_refused_event_is_kept_and_the_rest_arrives(
     assert done.log.endswith(f"; 2 refused, in {FILE!r}\n")
     assert len(done.warnings) == 2
     assert shipped_later(command, receiver) == []
+
+
+def test_refused_events_do_not_count_as_arrived_if_the_service_fails(
+    service: Service, command: Command, receiver: Receiver
+) -> None:
+    """The error does not say that they are in the receiver."""
+    service.add([*history(40), an_event(id="poison", at="2024-05-06T03:00:00Z")])
+    service.add_faults([Fault(kind="status", code=401, when="2-")])
+    receiver.refused_word = "poison"
+
+    error = refused(ship(command, receiver, *KEEPING, **SMALL_PAGES), "AE-401")
+
+    assert kept_ids(command) == ["poison"]
+    assert len(receiver.ids) == 9
+    assert "10 events" not in error
+    assert error.endswith("The next run continues after the last events that were acknowledged.")
 
 
 def test_a_single_new_event_can_be_refused(
