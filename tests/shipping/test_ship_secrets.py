@@ -144,7 +144,10 @@ def test_a_missing_file_is_named(command: Command, receiver: Receiver) -> None:
     assert "no-such-file" in error
 
 
-def test_a_secret_that_was_replaced_is_read_again(discreet: Command, receiver: Receiver) -> None:
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_secret_that_was_replaced_is_read_again(
+    status: int, discreet: Command, receiver: Receiver
+) -> None:
     """The receiver accepts only the new one, which is written while the first request is on."""
     file = discreet.folder / "secret"
     file.write_text("old-secret-of-last-year")
@@ -153,7 +156,7 @@ def test_a_secret_that_was_replaced_is_read_again(discreet: Command, receiver: R
         def events(self, request: Request) -> list[Any]:
             if request.headers["authorization"] != f"Bearer {SECRET}":
                 file.write_text(SECRET)
-                raise RefusedError(Status(401))
+                raise RefusedError(Status(status))
             return super().events(request)
 
     receiver.protocol = Body()

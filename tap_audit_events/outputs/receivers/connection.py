@@ -31,6 +31,9 @@ GRACE_SECONDS: Final = 5.0
 MAX_RESPONSE_BYTES: Final = 64_000_000
 """The response to a bulk request names each event."""
 
+_OF_THE_SECRET: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+"""Splunk responds 403 to a token that is unknown or disabled."""
+
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _LEVEL: Final = 1
 
@@ -105,7 +108,7 @@ class Connection:
             StoppedError: nor has it after a signal.
         """
         response = self._post(path, body, headers)
-        if response.status == HTTPStatus.UNAUTHORIZED and self._has_new_secret():
+        if response.status in _OF_THE_SECRET and self._has_new_secret():
             response = self._post(path, body, headers)
         return response
 
