@@ -30,6 +30,7 @@ from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 from tap_audit_events.extraction.shutdown import Stop, interrupting
 from tap_audit_events.outputs.durable import unusable
 from tap_audit_events.outputs.whole_file import WholeFile
+from tap_audit_events.reporting.progress import events_text
 
 _DAYS: Final = (
     f"WITH {{source}}, {TIMES} SELECT {DAY}, count(*) FROM times"
@@ -70,7 +71,7 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
 
 def summary(calendar: Calendar) -> str:
     """The calendar in one sentence."""
-    text = f"{sum(calendar.events.values()):,} events in {calendar.year}"
+    text = f"{events_text(sum(calendar.events.values()))} in {calendar.year}"
     if calendar.gaps is not None:
         gaps = len(calendar.gaps)
         text += f", {gaps} gaps" if gaps != 1 else ", 1 gap"

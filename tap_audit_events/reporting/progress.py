@@ -10,6 +10,11 @@ from tap_audit_events.events.window import Window
 PROGRESS_SECONDS = 10.0
 
 
+def events_text(count: int, *, separator: str = ",") -> str:
+    """The number of events, as ``1 event`` or ``2,000 events``."""
+    return f"{count:{separator}} event{'' if count == 1 else 's'}"
+
+
 class Progress:
     """Shows how many events are delivered and how fast, and estimates the time that remains.
 
@@ -44,14 +49,15 @@ class Progress:
 
         Retries count as requests too.
         """
+        events = events_text(delivered, separator="")
         return (
-            f"{delivered} events, {self._rate(delivered):.0f} a second{self._position(reached)};"
+            f"{events}, {self._rate(delivered):.0f} a second{self._position(reached)};"
             f" requests: {requests}, retries: {retries}"
         )
 
     def bar_text(self, *, delivered: int, reached: Instant | None) -> str:
         """The progress as a short text next to a progress bar."""
-        parts = [f"{delivered:,} events", f"{self._rate(delivered):,.0f}/s"]
+        parts = [events_text(delivered), f"{self._rate(delivered):,.0f}/s"]
         if share := self.share(reached):
             parts.append(f"{self._remaining(share)} to go")
         if reached is not None:  # last, as a narrow terminal cuts the end

@@ -143,8 +143,8 @@ class Report:
             )
         elif delivery.delivered:
             organization.logger.info(
-                "%d events%s; %s",
-                delivery.delivered,
+                "%s%s; %s",
+                progress.events_text(delivery.delivered, separator=""),
                 f", {delivery.late} of them late" if delivery.late else "",
                 self._bookmark_and_lag(organization),
             )
@@ -188,8 +188,8 @@ class Report:
         delivered = total["delivered"] if only is None else only.delivery.delivered
         ended = f"{total['ended']} of {self.run.organization_count} organizations were read"
         self._logger.info(
-            "Ended early: %d events delivered; requests: %d, retries: %d; %s",
-            delivered, requests.sent, requests.retries,
+            "Ended early: %s delivered; requests: %d, retries: %d; %s",
+            progress.events_text(delivered, separator=""), requests.sent, requests.retries,
             ended if only is None else self._bookmark_and_lag(only),
         )  # fmt: skip
 
@@ -246,9 +246,9 @@ def _delivered(events: int, records: int, left_out: int) -> str:
     if not events:
         return "0 events delivered, nothing new"
     if records == events and not left_out:
-        return f"{events} events delivered"
+        return f"{progress.events_text(events, separator='')} delivered"
     why = f" ({left_out} left out by stream_maps)" if left_out else ""
-    return f"{records} records written of {events} events{why}"
+    return f"{records} records written of {progress.events_text(events, separator='')}{why}"
 
 
 def _newest(organization: Organization) -> Instant | None:

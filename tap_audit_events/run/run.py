@@ -154,12 +154,15 @@ class Run:
     def _log_quarantined(self) -> None:
         count = self._quarantined + self._quarantined_before
         if count and self._quarantine is not None:
-            before = self._quarantined_before
+            said = "1 event cannot be used and is not delivered: it is"
+            before = " since an earlier run"
+            if count > 1:
+                said = f"{count} events cannot be used and are not delivered: they are"
+                before = f" {self._quarantined_before} of them{before}"
+            path = sanitize(self._quarantine.path)
             self._logger.warning(
-                "%d events cannot be used and are not delivered: they are in %s%s",
-                count, sanitize(self._quarantine.path),
-                f", {before} of them since an earlier run" if before else "",
-            )  # fmt: skip
+                "%s in %s%s", said, path, f",{before}" if self._quarantined_before else ""
+            )
 
 
 def _fetch(request: OrganizationRequest) -> Page:

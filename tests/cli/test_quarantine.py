@@ -13,7 +13,7 @@ from tests.run.test_quarantine import lines
 
 NO_ID = an_event(id="", at=NEW[5]["occurredAt"])
 FILE = "quarantine.jsonl"
-SAID = "cannot be used and are not delivered: they are in "
+SAID = "Warning: 1 event cannot be used and is not delivered: it is in "
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_an_export_continues_and_says_so(service: Service, command: Command, pat
     done = command("export", "--to", "a.jsonl", "--quarantine", FILE).raise_for_exit_code()
     assert found(command, "a.jsonl") == ids([*OLD, *NEW])
     assert len(lines(path)) == 1
-    assert done.warnings[-1].startswith(f"Warning: 1 events {SAID}")
+    assert done.warnings[-1].startswith(SAID)
     by_setting = {"TAP_AUDIT_EVENTS_QUARANTINE_FILE": "of-setting.jsonl"}
     command("export", "--to", "b.jsonl", **by_setting).raise_for_exit_code()
     command("export", "--to", "c.jsonl", "--quarantine", FILE, **by_setting).raise_for_exit_code()
@@ -54,7 +54,7 @@ def test_verify_says_which_events_cannot_be_in_the_table(
     arguments = ("--against", "a.jsonl", "--quarantine", FILE)
     for _ in range(2):
         done = command("verify", *arguments, "--quiet").raise_for_exit_code()
-        assert f"Warning: 1 events {SAID}" in done.log
+        assert SAID in done.log
     (command.folder / "a.jsonl").write_text("")
     assert command("verify", *arguments).error.startswith("AE-DIFFERENT: ")
     assert len(lines(path)) == 1

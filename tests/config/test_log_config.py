@@ -78,7 +78,7 @@ def test_the_tap_logs_although_the_file_disables_other_loggers(
     service.add([an_event()])
     environment = {"SINGER_SDK_LOG_CONFIG": str(tmp_path / "log.yaml")}
     done = sync(environment=environment).raise_for_exit_code()
-    assert ", own | Done: 1 events" in done.log
+    assert ", own | Done: 1 event delivered" in done.log
     failed = sync(page_size=0, environment=environment)
     assert only_error(failed).startswith("AE-SETTINGS: page_size ")
 

@@ -63,7 +63,7 @@ def test_the_last_line_of_a_run_sums_it_up(service: Service, sync: Sync) -> None
     service.add_faults([Fault(kind="status", code=503, retry_after="1", when="2")])
     line = summary(sync(state=state).raise_for_exit_code().log)
     expected = (
-        r"Done: 1 events delivered; 1 of them late, the latest by 60 s; 2 dropped as delivered"
+        r"Done: 1 event delivered; 1 of them late, the latest by 60 s; 2 dropped as delivered"
         r" before; requests: 2, windows: 1, retries: 1; (\d\.\d) s waited for retries;"
         rf" bookmark {times[2]}, 0:10:\d\d behind now"
     )

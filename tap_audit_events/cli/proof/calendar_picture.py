@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from tap_audit_events.cli.proof.calendar import Calendar
+from tap_audit_events.reporting.progress import events_text
 
 _COLORS: Final = {
     "text": ("#1f2328", "#e6edf3"),
@@ -113,7 +114,7 @@ def _days(calendar: Calendar) -> Iterator[str]:
             if events or datetime.combine(day, datetime.min.time()) < calendar.until:
                 level = max((level for low, level in levels.items() if low <= events), default=0)
                 color = _color(level)
-            yield _cell(left, top, _CELL, color, f"{day}: {events:,} events")
+            yield _cell(left, top, _CELL, color, f"{day}: {events_text(events)}")
             for start, end in calendar.gaps_of(day):
                 gap_left, width = left + _CELL * start, _CELL * (end - start)
                 yield _cell(gap_left, top, width, _HATCH, f"{day}: not covered")
@@ -163,7 +164,7 @@ def _title(calendar: Calendar) -> str:
 
 
 def _subtitle(calendar: Calendar) -> str:
-    total = f"{sum(calendar.events.values()):,} events"
+    total = events_text(sum(calendar.events.values()))
     if calendar.organizations > 1:  # 0 without coverage records
         total += f" of {calendar.organizations} organizations"
     if calendar.gaps is None:

@@ -11,7 +11,7 @@ from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.terminal.process import write_stderr
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
-from tap_audit_events.reporting.progress import Progress
+from tap_audit_events.reporting.progress import Progress, events_text
 from tap_audit_events.reporting.progress_bar import ProgressBar, can_draw_bar
 
 BAR_SECONDS: Final = 0.1
@@ -58,7 +58,7 @@ class Reporter:
         if not self._quiet:
             seconds = time.monotonic() - self._started_at
             rate = f", {self.events / seconds:,.0f} a second" if self.events else ""
-            text = f"{sentence}: {self.events:,} events in {seconds:.1f} s{rate}"
+            text = f"{sentence}: {events_text(self.events)} in {seconds:.1f} s{rate}"
             if self._excluded:
                 text += f"; {self._excluded:,} left out by exclude_action_types"
             write_stderr(text + note)

@@ -55,7 +55,7 @@ def test_without_coverage_records_a_report_says_that_gaps_are_not_known(warehous
     calendar = calendar_of(warehouse)
 
     assert calendar.gaps is None
-    assert summary(calendar).startswith("1 events in 2026; there are no coverage records, so")
+    assert summary(calendar).startswith("1 event in 2026; there are no coverage records, so")
 
 
 @pytest.mark.parametrize("to", [*LOADED_FORMATS, "events.duckdb"])
@@ -73,7 +73,7 @@ def test_a_report_can_be_made_of_an_export(
 
     run_report(str(command.folder / to), 2025, str(page), None, Stop())
 
-    days = re.findall(r"<title>(.*?): ([1-9].*?) events</title>", page.read_text())
+    days = re.findall(r"<title>(.*?): ([1-9].*?) events?</title>", page.read_text())
     assert days == [("2025-01-01", "1"), ("2025-12-31", "2")]
     assert "there are no coverage records" in page.read_text()
 
