@@ -107,7 +107,7 @@ def _refused(name: str, before: str, now: str) -> SettingsError:
     else:
         difference = f"with {before}, not with {now}"
     problem = (
-        f"The last run to {sanitize(name)} was {difference}. Use the same options again, or give"
-        " another output, for a file or a receiver with another state file"
+        f"The last run to {sanitize(name)} was {difference}. Use the same options again, or"
+        " start anew with another output (for a receiver: with another state file)"
     )
     return SettingsError([problem], "AE-STATE")

@@ -78,6 +78,8 @@ def loaded_files(path: Path, database: TemporaryDatabase, known: Collection[str]
     for file in files:
         if not file.is_file():  # to open a pipe would wait without end
             raise unreadable(sanitize(file), "it is not a file")
+        if file.name.endswith((".csv", ".csv.gz")):
+            raise unreadable(sanitize(file), "CSV is not read here, but JSON Lines and Parquet are")
     if not files:
         raise unreadable(name, f"it has no files that end with {', '.join(SUFFIXES)}")
     types = {file: _types(file, database) for file in files if file.suffix == ".parquet"}

@@ -56,6 +56,7 @@ NO_PLACES = {
         ("absent.duckdb", "it does not exist"),
         ("empty/", "it has no files that end with"),
         ("no-events.jsonl", "line 2 is not an event"),
+        ("events.csv", "CSV is not read here, but JSON Lines and Parquet are"),
         ("no-gzip.jsonl.gz", "Not a gzipped file"),
         ("no-parquet.parquet", "No magic bytes found"),
         ("no-duckdb.duckdb", "not a valid DuckDB database file"),
@@ -71,6 +72,7 @@ def test_a_source_that_cannot_be_read_is_reported_in_one_line(
     (folder / "no-events.jsonl").write_bytes(b'{"id":"1","occurredAt":"x"}\n{"id":1}\n')
     for name in ("no-gzip.jsonl.gz", "no-parquet.parquet", "no-duckdb.duckdb", "\udcff.duckdb"):
         (folder / name).write_bytes(b"something else" * 1000)
+    (folder / "events.csv").write_text("id,occurred_at\n1,2024-05-06T07:08:09Z\n")
     duckdb.connect(str(folder / "no-table.duckdb")).close()
 
     done = command("verify", "--against", against)
