@@ -371,6 +371,13 @@ def test_an_event_that_is_too_large_or_deep_is_set_aside(event: bytes, code: str
     assert (position, text, error.code) == (1, event, code)
 
 
+def test_brackets_in_texts_and_beside_each_other_are_no_levels() -> None:
+    """An event with the most levels is not set aside, however many brackets it has."""
+    others = b', "y": "\\"%b", "z": [[], {}]}' % (b"[" * MAX_LEVELS)
+    page = parse_page(an_envelope(_nested(MAX_LEVELS).replace(b"}", others)), sets_aside=True)
+    assert (page.ids, list(page.unusable)) == (["a"], [])
+
+
 def test_what_concerns_the_page_is_not_set_aside() -> None:
     """Such a page might hide events or further pages."""
     for body in (b'{"auditEvents": [%b], "x": NaN}' % GOOD, b'{"auditEvents": 7}', b"{}"):
